@@ -1,0 +1,38 @@
+# Every target works alone on a machine with git, make and Python >= 3.11.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PACKAGING := setup.cfg pyproject.toml constraints.txt
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: run test venv figures derive bench clean
+
+run: $(VENV)/core.stamp        ## the main job with the core alone: derive, map, draw, summarise
+	$(BIN)/python -m landscape.tour results
+
+test: $(VENV)/all.stamp        ## every test that is not marked slow or benchmark
+	$(BIN)/python -m landscape.derive --check
+	$(BIN)/python -m pytest -m "not slow and not benchmark"
+
+venv: $(VENV)/all.stamp        ## everything, torch included
+
+figures: $(VENV)/core.stamp    ## redraw the committed figures
+	$(BIN)/landscape figures --out figures
+
+derive: $(VENV)/core.stamp     ## rewrite derivations/ and the generated kernels
+	$(BIN)/python -m landscape.derive
+
+bench: $(VENV)/all.stamp       ## the opt-in benchmarks
+	$(BIN)/python -m pytest -m benchmark tests/benchmarks
+
+clean:
+	rm -rf $(VENV) results build dist *.egg-info
+
+$(VENV)/core.stamp: $(PACKAGING)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(INSTALL) -e .
+	touch $@
+
+$(VENV)/all.stamp: $(VENV)/core.stamp
+	$(INSTALL) -e ".[all]"
+	touch $@

@@ -1,0 +1,81 @@
+"""What can become of a start: labels of its limit, their codes in arrays, and result classes."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class Label(enum.IntEnum):
+    """The limit of a start under gradient flow. The value is the int8 code used in arrays and files."""
+
+    INVALID = -1
+    UNDECIDED = 0
+    GLOBAL = 1
+    LOCAL = 2
+    SADDLE = 3
+    MAXIMUM = 4
+
+    @property
+    def word(self) -> str:
+        """The label as the command line and the files spell it."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True)
+class Classification:
+    """What is known of one start.
+
+    Attributes
+    ----------
+    at : tuple of float
+        The start, in the order of the architecture's parameters.
+    label : str
+        The word of a `Label`.
+    kappa : float or None
+        The logit gap at the start; None where the start is not finite.
+    loss : float or None
+        The loss at the start in nats, the bias minimised out.
+    invariants : dict of str to (float or None)
+        Conserved quantities of the flow; None where one is not finite at this start.
+    margin : float or None
+        Positive towards the global basin, 0 on the separatrix, None away from the side that holds it.
+    distance : float or None
+        Euclidean distance to the basin boundary, None where there is none.
+    """
+
+    at: tuple[float, ...]
+    label: str
+    kappa: float | None
+    loss: float | None
+    invariants: dict[str, float | None]
+    margin: float | None
+    distance: float | None
+
+
+@dataclass(frozen=True)
+class CriticalSet:
+    """A connected family of critical points of the loss with the bias minimised out.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        "global minima", "local minima", "maxima", "saddle" or "saddles".
+    dimension : int
+        Dimension of the set itself.
+    index, nullity : int
+        Morse-Bott index (negative eigenvalues of the Hessian) and nullity (zero eigenvalues), on the set.
+    loss : float
+        Loss on the set, in nats.
+    equations : str
+        Defining equations and inequalities in the architecture's parameters.
+    """
+
+    name: str
+    kind: str
+    dimension: int
+    index: int
+    nullity: int
+    loss: float
+    equations: str
