@@ -1,0 +1,148 @@
+"""Chapters: where a start ends, without integrating, and how fast it gets there."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import mpmath
+import numpy as np
+from mpmath import mpf
+from sympy import And, Matrix, Or, diff, exp, limit, log, series, simplify, sqrt
+
+from landscape.symbolic.algebra import cancelled
+from landscape.symbolic.canonical import EVERYWHERE, Setting, settings
+from landscape.symbolic.critical_sets import HESSIAN, _moved_to_optimum
+from landscape.symbolic.integration import NumericNetwork, reaches_bigram
+from landscape.symbolic.primitives import elementary
+from landscape.symbolic.references import minimised_loss, softmax_loss
+from landscape.symbolic.steps import Chapter, Check
+from landscape.symbolic.symbols import bend, curvature, e, log_ratio, scale, sign_w, slope, target, w
+
+# (p, q or None, states): both sides of the threshold, two symbols and five.
+CHAINS = ((0.5, 0.8, 2), (0.2, 0.3, 2), (0.9, None, 5), (0.3, None, 5))
+
+
+@cache
+def integrated_starts(count: int = 90) -> tuple[dict, ...]:
+    """Random starts with the outcome of their integrated orbit, for each of `CHAINS`."""
+    generator = np.random.default_rng(2406)
+    found = []
+    for p_, q_, states_ in CHAINS:
+        network = NumericNetwork(p_, q_, states_)
+        starts = generator.uniform((-2, -2.5), (2, 1.5), size=(count, 2))
+        star = mpmath.log((1 - p_) * ((1 - q_) / (p_ * q_) if q_ else (states_ - 1) / p_))
+        phi = (lambda k: minimised_loss(k, mpf(p_), mpf(q_))) if q_ else (lambda k: softmax_loss(k, states_, mpf(p_)))
+        outcomes = reaches_bigram(network, starts, float(phi(mpf(0))), float(phi(star)))
+        for (e_, w_), outcome in zip(starts.tolist(), outcomes):
+            if outcome is not None:
+                setting = Setting(mpf(e_), mpf(w_), mpf(p_), q_, None if q_ else states_)
+                found.append({"setting": setting, "target": int(mpmath.sign(star)), "global": outcome})
+    return tuple(found)
+
+
+def exact_limits(derivatives: Chapter, sets: Chapter, conserved: Chapter) -> Chapter:
+    """The rule that gives the limit of any start."""
+    chapter = Chapter(
+        "canonical-limits",
+        "Exact limits",
+        "Three facts decide the limit of a start. The gap moves monotonically towards $\\kappa^*$. $w$ moves monotonically and "
+        "cannot cross $w=0$, and $e$ cannot cross $e=0$, where the flow stands still. $E$ is conserved. Write "
+        "$\\tau=\\operatorname{sgn}\\kappa^*$ and $B=1+c\\,w|w|$, whose sign is that of $\\kappa$.",
+    )
+    gap_gradient = derivatives["gap_gradient"]
+    where = {"cases": settings(*EVERYWHERE[:4]), "values": Setting.point}
+
+    def slopes(function, s):
+        return [mpmath.diff(function, (s.e, s.w), o) for o in ((1, 0), (0, 1))]
+
+    gap_rate = -slope * gap_gradient.dot(gap_gradient)
+    chapter.add(
+        "gap_rate", "Along the flow the gap moves towards $\\kappa^*$ and stops only there or on $e=0$.", r"\dot\kappa", gap_rate,
+        simplify(gap_rate + derivatives["gradient"].dot(gap_gradient)),
+        Check("numerical gradients of the minimised loss and of the gap of a network",
+              reference=lambda s: -sum(a * b for a, b in zip(slopes(s.loss, s), slopes(s.gap, s))), **where),
+    )
+    w_rate = -derivatives["gradient"][1]
+    chapter.add(
+        "w_rate",
+        "$\\dot w$ has the sign of $-\\varphi'$ on both sides of $w=0$ (as $\\sigma_ww=|w|$): $w$ falls while $\\kappa>\\kappa^*$ and "
+        "rises while $\\kappa<\\kappa^*$.",
+        r"\dot w", w_rate,
+        simplify(w_rate + slope * gap_gradient[1]),
+        Check("numerical gradient of the minimised loss of a network", reference=lambda s: -slopes(s.loss, s)[1], **where),
+    )
+    b = cancelled(sets["hessian_on_line"][0] / (2 * scale * slope))
+    margin = conserved["margin"].subs(log_ratio, log(curvature * w**2))
+    rule = Or(target * b > 0, And(w < 0, margin > 0))
+    chapter.add(
+        "reaches_optimum",
+        "If $\\tau B>0$ the gap has the sign of $\\kappa^*$: between it and $\\kappa^*$ there is no critical point, and the start is "
+        "global. Else the gap has to cross 0, at $B=0$, that is at $w=w_s<0$: the orbit gets there if $w<0$ and "
+        "$E-E_{\\text{sad}}$, its $e^2$ at $w_s$, is positive. If that is negative, or $w\\ge0$, the orbit ends on $e=0$ with "
+        "$\\tau B<0$: a local minimum. If it is zero it ends in the saddle. Starts on $e=0$ are critical themselves.",
+        r"\text{global for } e\ne0,\ \kappa^*\ne0 \text{ iff}", rule, None,
+        Check("orbits of networks with two and five symbols, integrated in arc length with numerical gradients "
+              "(double precision)",
+              cases=integrated_starts(),
+              values=lambda case: {**_numbers(case["setting"]), target: case["target"]},
+              reference=lambda case: case["global"]),
+    )
+    return chapter
+
+
+def _numbers(s: Setting) -> dict:
+    return {e: s.e, w: s.w, sign_w: mpmath.sign(s.w), curvature: s.constants[1]}
+
+
+def speeds(derivatives: Chapter, sets: Chapter, conserved: Chapter) -> Chapter:
+    """Rates of approach: exponential to the minima, algebraic to the saddle."""
+    chapter = Chapter(
+        "canonical-speeds",
+        "Speeds",
+        "How fast a start approaches its limit: an exponential rate is the eigenvalue of the Hessian across the set.",
+    )
+    on_optimum = sets["hessian_on_optimum"]
+    across = simplify(on_optimum[0] + on_optimum[2]).subs(sign_w**2, 1)
+    kappa_e, kappa_w = derivatives["gap_gradient"]
+    chapter.add(
+        "rate_global", "To a global minimum: $\\varphi''(\\kappa^*)\\|\\nabla\\kappa\\|^2$, the trace of a Hessian of rank one.",
+        r"\lambda_{\text{global}}", across,
+        simplify((across - bend * (kappa_e**2 + kappa_w**2)).expand().subs(sign_w**2, 1)),
+        Check("trace of the numerical Hessian of the minimised loss of a network on the curve of global minima",
+              cases=tuple(_moved_to_optimum(s) for s in settings(("1", "-1"), ("-1", "0.5"), ("1", "-1.5"))),
+              values=Setting.point,
+              reference=lambda s: sum(mpmath.diff(s.loss, (s.e, s.w), HESSIAN[i]) for i in (0, 2)), tolerance=1e-12),
+    )
+    local_rate = sets["hessian_on_line"][0]
+    chapter.add(
+        "rate_local", "Into (or, where negative, away from) the line $e=0$.", r"\lambda_{e=0}", local_rate,
+        simplify(local_rate - diff(derivatives["gradient"][0], e).subs(e, 0)),
+        Check("−ė/e of a network at e = 1e-25, from the numerical gradient of its minimised loss",
+              cases=settings(("1e-25", "0.5"), ("-1e-25", "-1.25"), ("1e-25", "-0.75"), ("1e-25", "-0.25")),
+              values=lambda s: s.point(mpf(0)),
+              reference=lambda s: mpmath.diff(lambda x: s.loss(x * mpf("1e-25"), s.w), mpmath.sign(s.e)) / s.e / mpf("1e-25"),
+              tolerance=1e-10),
+    )
+    e_squared = elementary(conserved["threshold_in_s"])
+    ratio = cancelled(derivatives["gradient"][0] / e).subs(sign_w, -1).subs(w, -exp(log_ratio / 2) / sqrt(curvature))
+    leading = limit(series(simplify(ratio) ** 2 / e_squared, log_ratio, 0, 2).removeO(), log_ratio, 0)
+    algebraic = sqrt(leading.subs(slope, 1)) * abs(slope)
+    chapter.add(
+        "rate_saddle",
+        "On the separatrix near the saddle $\\dot e=-Ce^2$ with this $C$: the approach is algebraic, $e\\sim1/(Ct)$.",
+        r"C=\lim_{e\to0}\,-\dot e/e^2", algebraic,
+        simplify(algebraic**2 - leading),
+        Check("−ė/e² of a network on the separatrix 1e-14 away from the saddle, from the numerical gradient of its loss",
+              cases=settings(("1", "0"), ("-1", "0"), ("1", "0")), values=lambda s: s.point(mpf(0)),
+              reference=_saddle_speed, tolerance=1e-9),
+    )
+    return chapter
+
+
+def _saddle_speed(s: Setting):
+    """Relative speed of e on the separatrix, on the side from which the saddle is approached."""
+    c = s.constants[1]
+    log_ratio_value = -mpf("1e-14") * mpmath.sign(mpmath.diff(s.phi, mpf(0)))
+    along = -mpmath.exp(log_ratio_value / 2) / mpmath.sqrt(c)
+    size = mpmath.sqrt((mpmath.expm1(log_ratio_value) - log_ratio_value) / c)
+    return mpmath.diff(lambda x: s.loss(x * size, along), mpmath.sign(s.e)) / size / size**2 * mpmath.sign(s.e)
