@@ -197,7 +197,7 @@ class BinaryChain(Chain):
     @property
     def unigram_loss(self) -> float:
         """Entropy of the stationary law, in nats."""
-        return entropy(*self.stationary)
+        return entropy(*self.stationary.tolist())
 
     @property
     def bigram_loss(self) -> float:

@@ -65,7 +65,8 @@ class CriticalSet:
     dimension : int
         Dimension of the set itself.
     index, nullity : int
-        Morse-Bott index (negative eigenvalues of the Hessian) and nullity (zero eigenvalues), on the set.
+        Morse-Bott index (negative eigenvalues of the Hessian) and nullity (zero eigenvalues), on the set. The
+        index is None where the second derivative differs between the two sides of the set.
     loss : float
         Loss on the set, in nats.
     equations : str
@@ -75,7 +76,7 @@ class CriticalSet:
     name: str
     kind: str
     dimension: int
-    index: int
+    index: int | None
     nullity: int
     loss: float
     equations: str

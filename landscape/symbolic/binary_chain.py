@@ -107,7 +107,7 @@ def binary_chain() -> Chapter:
     in_powers = {bias: log(odds), kappa: log(boost)}
     in_odds = elementary(diff(loss, bias)).subs(in_powers)
     cleared = expand(cancelled(in_odds * (p + q) * (1 + odds) * (1 + boost * odds)))
-    quadratic = chapter.add(
+    chapter.add(
         "stationarity",
         "In $B=e^{b}$ and $K=e^{\\kappa}$ the condition $\\partial L/\\partial b=0$ is a quadratic.",
         r"(p+q)(1+B)(1+KB)\,\frac{\partial L}{\partial b}\Big|_{B=e^b,\,K=e^\kappa}",
@@ -123,7 +123,7 @@ def binary_chain() -> Chapter:
         ),
     )
     root = next(r for r in roots(Poly(cleared, odds)) if r.subs({p: Rational(1, 3), q: Rational(1, 5), boost: 2}) > 0)
-    best_odds = chapter.add(
+    chapter.add(
         "best_odds",
         "Its positive root is the minimiser, since $L$ is convex in $b$.",
         r"e^{b^*}",
@@ -173,7 +173,7 @@ def binary_chain() -> Chapter:
         for sign in (1, -1)
         for u in (size, -size)
     ]
-    logits_step = chapter.add(
+    chapter.add(
         "logits",
         "With $\\lambda=\\log\\frac{|p-q|}{2\\sqrt{pq}}$ and $\\rho(u)=\\operatorname{asinh}e^u-\\max(u,0)$ the two "
         "logits are sums in which large terms never cancel. This is the form that the kernels use.",
@@ -194,7 +194,7 @@ def binary_chain() -> Chapter:
         return expression.subs({l1: kappa + l0}).subs(l0, best_value)
 
     value = expected(l0, l1)
-    phi = chapter.add(
+    chapter.add(
         "phi",
         "The loss at the best bias.",
         r"\varphi(\kappa)",

@@ -78,10 +78,12 @@ class NumericNetwork:
         return field / np.maximum(np.linalg.norm(field, axis=1, keepdims=True), 1e-30)
 
 
-def reaches_bigram(network: NumericNetwork, starts, unigram, bigram, steps=400, step=0.03):
-    """Follow orbits and say which come to the bigram loss: True, False, or None where it is not clear.
+def outcomes(network: NumericNetwork, starts, unigram, bigram, steps=400, step=0.03):
+    """Follow orbits and say where they end: "global", "local", "saddle", or None where it is not clear.
 
-    A step that would not lower the loss is not taken; it is halved instead, so that orbits come to rest.
+    A step along which the direction turns sharply, on which e changes sign, or that would not lower the
+    loss is not taken but halved: orbits come to rest on the set that they reach first, instead of bouncing
+    along it. An end with e = 0 is a local minimum if the loss rises on both sides of it, else a saddle.
     """
     theta = np.array(starts, dtype=float)
     network.bias = np.zeros(len(theta))
@@ -96,8 +98,20 @@ def reaches_bigram(network: NumericNetwork, starts, unigram, bigram, steps=400, 
         trial = theta + size / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
         network.follow_bias(*trial.T, 4)
         loss = network.loss(*trial.T, network.bias)
-        better = loss < lowest
+        better = (loss < lowest) & ((k1 * k4).sum(axis=1) > 0.95) & (trial[:, 0] * theta[:, 0] > 0)
         theta[better], lowest[better] = trial[better], loss[better]
         size[~better] /= 2
     share = (lowest - bigram) / (unigram - bigram)
-    return [bool(s < 0.1) if s < 0.1 or s > 0.9 else None for s in share]
+    rises = []
+    for side in (0.02, -0.02):
+        network.follow_bias(np.full(len(theta), side), theta[:, 1], 8)
+        rises.append(network.loss(np.full(len(theta), side), theta[:, 1], network.bias) - unigram)
+    found = []
+    for part, up, down, at in zip(share, *rises, np.abs(theta[:, 0])):
+        if part < 0.1:
+            found.append("global")
+        elif at < 1e-3 and min(abs(up), abs(down)) > 1e-7:
+            found.append("local" if up > 0 and down > 0 else "saddle")
+        else:
+            found.append(None)
+    return found

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import mpmath
 import numpy as np
 from mpmath import mpf
-from sympy import And, Matrix, Or, diff, exp, limit, log, series, simplify, sqrt
+from sympy import And, Or, Piecewise, diff, exp, limit, log, series, simplify, sqrt
 
 from landscape.symbolic.algebra import cancelled
 from landscape.symbolic.canonical import EVERYWHERE, Setting, settings
 from landscape.symbolic.critical_sets import HESSIAN, _moved_to_optimum
-from landscape.symbolic.integration import NumericNetwork, reaches_bigram
+from landscape.symbolic.integration import NumericNetwork, outcomes
 from landscape.symbolic.primitives import elementary
 from landscape.symbolic.references import minimised_loss, softmax_loss
-from landscape.symbolic.steps import Chapter, Check
-from landscape.symbolic.symbols import bend, curvature, e, log_ratio, scale, sign_w, slope, target, w
+from landscape.symbolic.invariants import orbit_rise
+from landscape.symbolic.steps import Chapter, Check, Kernel
+from landscape.symbolic.symbols import bend, curvature, curvature_across, e, log_ratio, scale, sign_w, slope, target, w
 
 # (p, q or None, states): both sides of the threshold, two symbols and five.
 CHAINS = ((0.5, 0.8, 2), (0.2, 0.3, 2), (0.9, None, 5), (0.3, None, 5))
@@ -32,11 +34,11 @@ def integrated_starts(count: int = 90) -> tuple[dict, ...]:
         starts = generator.uniform((-2, -2.5), (2, 1.5), size=(count, 2))
         star = mpmath.log((1 - p_) * ((1 - q_) / (p_ * q_) if q_ else (states_ - 1) / p_))
         phi = (lambda k: minimised_loss(k, mpf(p_), mpf(q_))) if q_ else (lambda k: softmax_loss(k, states_, mpf(p_)))
-        outcomes = reaches_bigram(network, starts, float(phi(mpf(0))), float(phi(star)))
-        for (e_, w_), outcome in zip(starts.tolist(), outcomes):
+        ends = outcomes(network, starts, float(phi(mpf(0))), float(phi(star)))
+        for (e_, w_), outcome in zip(starts.tolist(), ends):
             if outcome is not None:
                 setting = Setting(mpf(e_), mpf(w_), mpf(p_), q_, None if q_ else states_)
-                found.append({"setting": setting, "target": int(mpmath.sign(star)), "global": outcome})
+                found.append({"setting": setting, "target": int(mpmath.sign(star)), "end": outcome})
     return tuple(found)
 
 
@@ -71,6 +73,12 @@ def exact_limits(derivatives: Chapter, sets: Chapter, conserved: Chapter) -> Cha
         simplify(w_rate + slope * gap_gradient[1]),
         Check("numerical gradient of the minimised loss of a network", reference=lambda s: -slopes(s.loss, s)[1], **where),
     )
+    integrated = Check(
+        "orbits of networks with two and five symbols, integrated in arc length with numerical gradients (double precision)",
+        cases=integrated_starts(),
+        values=lambda case: {**_numbers(case["setting"]), target: case["target"]},
+        reference=lambda case: case["end"] == "global",
+    )
     b = cancelled(sets["hessian_on_line"][0] / (2 * scale * slope))
     margin = conserved["margin"].subs(log_ratio, log(curvature * w**2))
     rule = Or(target * b > 0, And(w < 0, margin > 0))
@@ -79,19 +87,62 @@ def exact_limits(derivatives: Chapter, sets: Chapter, conserved: Chapter) -> Cha
         "If $\\tau B>0$ the gap has the sign of $\\kappa^*$: between it and $\\kappa^*$ there is no critical point, and the start is "
         "global. Else the gap has to cross 0, at $B=0$, that is at $w=w_s<0$: the orbit gets there if $w<0$ and "
         "$E-E_{\\text{sad}}$, its $e^2$ at $w_s$, is positive. If that is negative, or $w\\ge0$, the orbit ends on $e=0$ with "
-        "$\\tau B<0$: a local minimum. If it is zero it ends in the saddle. Starts on $e=0$ are critical themselves.",
+        "$\\tau B<0$. If it is zero it ends in the saddle. Starts on $e=0$ are critical themselves.",
         r"\text{global for } e\ne0,\ \kappa^*\ne0 \text{ iff}", rule, None,
-        Check("orbits of networks with two and five symbols, integrated in arc length with numerical gradients "
-              "(double precision)",
-              cases=integrated_starts(),
-              values=lambda case: {**_numbers(case["setting"]), target: case["target"]},
-              reference=lambda case: case["global"]),
+        integrated,
+    )
+    across = log(curvature / curvature_across)
+    depth = elementary(conserved["threshold_in_s"]).subs(log_ratio, across)
+    gap_to_minima = Piecewise((depth, target * across > 0), (0, True))
+    chapter.add(
+        "half_stable_depth",
+        "For $S\\ge3$ symbols $c$ is another number, $c_\\times$, across $e=0$. Part of the line then attracts from one side and "
+        "repels on the other. With $s=\\log(c/c_\\times)$ at its far end, an orbit that ends at $w$ on the line has "
+        "$E-E_{\\text{sad}}=-(e^s-1-s)/c$ with $s=\\log(cw^2)$, so this is how far below $E_{\\text{sad}}$ the half-stable part "
+        "reaches; it is 0 if $c=c_\\times$.",
+        r"h", gap_to_minima,
+        simplify(depth.subs(curvature_across, curvature)),
+        Check("quadrature of a network's numerical field between the two points of e = 0 where its gap changes sign on "
+              "either side", cases=_SIDES, values=lambda s: {**_numbers(s), target: _target_of(s)},
+              reference=_measured_depth, tolerance=1e-13),
+    )
+    chapter.results["kernels"] = (
+        Kernel("half_stable_depth", (curvature, curvature_across, target), (conserved["threshold_in_s"],),
+               "How far below the saddle's E the half-stable part of e = 0 reaches.",
+               ((log_ratio, Piecewise((across, target * across > 0), (0, True))),)),
+    )
+    local = And(target * b < 0, Or(w >= 0, margin < -gap_to_minima))
+    chapter.add(
+        "reaches_local_minimum",
+        "A start that is not global ends in a local minimum if its end is one seen from both sides; else it ends on the "
+        "half-stable part of the line, a saddle from which a push across $e=0$ leads down.",
+        r"\text{local for } e\ne0,\ \kappa^*\ne0 \text{ iff}", local, None,
+        replace(integrated, reference=lambda case: case["end"] == "local"),
     )
     return chapter
 
 
+_SIDES = tuple(
+    Setting(mpf(side), mpf("-0.5"), p=mpf(p_), states=n) for side in (1, -1) for p_, n in (("0.9", 3), ("0.25", 3), ("0.9", 5))
+)
+
+
+def _target_of(s: Setting) -> int:
+    return int(mpmath.sign(mpmath.log((1 - s.p) * (s.states - 1) / s.p)))
+
+
+def _measured_depth(s: Setting):
+    here = -1 / mpmath.sqrt(s.constants[1])
+    there = -1 / mpmath.sqrt(replace(s, e=-s.e).constants[1])
+    half_stable = _target_of(s) * (here - there) > 0
+    return orbit_rise(s, here, there) if half_stable else mpf(0)
+
+
 def _numbers(s: Setting) -> dict:
-    return {e: s.e, w: s.w, sign_w: mpmath.sign(s.w), curvature: s.constants[1]}
+    return {
+        e: s.e, w: s.w, sign_w: mpmath.sign(s.w), curvature: s.constants[1],
+        curvature_across: replace(s, e=-s.e).constants[1],
+    }
 
 
 def speeds(derivatives: Chapter, sets: Chapter, conserved: Chapter) -> Chapter:

@@ -126,7 +126,7 @@ class Step:
     def residual_vanishes(self) -> bool:
         return self.residual is None or all(entry == 0 for entry in entries_of(self.residual))
 
-    @property
+    @cached_property
     def holds(self) -> bool:
         return self.residual_vanishes and self.check.passes(self.result)
 

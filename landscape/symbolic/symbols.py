@@ -22,6 +22,7 @@ size_w = Symbol("omega", positive=True)
 # The two constants to which a vocabulary comes down: κ = A e² (1 + c w|w|).
 scale = Symbol("A", positive=True)
 curvature = Symbol("c", positive=True)
+curvature_across = Symbol("c_x", positive=True)  # c on the other side of e = 0
 
 # Dimensions of the layers.
 width = Symbol("d", positive=True)

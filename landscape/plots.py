@@ -1,0 +1,175 @@
+"""Draws results and computes nothing. w runs along the horizontal axis, e along the vertical.
+
+Figures are made without pyplot, so that no backend is ever chosen for the user.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from landscape.files import replacing
+from landscape.outcomes import Label
+
+# Regions in light tints of the Okabe-Ito palette, lines in its full colours: they differ in lightness too.
+REGIONS = {
+    Label.GLOBAL: "#cfe8f7",
+    Label.LOCAL: "#f9d5a7",
+    Label.SADDLE: "#d9c2d6",
+    Label.MAXIMUM: "#9a9a9a",
+    Label.UNDECIDED: "#ffffff",
+    Label.INVALID: "#444444",
+}
+REGION_NAMES = {
+    Label.GLOBAL: "to a global minimum",
+    Label.LOCAL: "to a local minimum",
+    Label.SADDLE: "to a saddle",
+}
+LINES = {
+    "global minima": {"color": "#0072b2", "linewidth": 2.2},
+    "local minima": {"color": "#d55e00", "linewidth": 3.2},
+    "maxima": {"color": "#333333", "linewidth": 1.6, "linestyle": (0, (1, 1.5))},
+    "half-stable saddles": {"color": "#7b3f72", "linewidth": 3.2, "linestyle": (0, (3, 1))},
+}
+SEPARATRIX = {"color": "black", "linewidth": 1.4, "linestyle": (0, (5, 2))}
+
+
+@dataclass(frozen=True)
+class Portrait:
+    """What there is to draw of one landscape.
+
+    Attributes
+    ----------
+    title : str
+    e, w : ndarray
+        Grid of starts.
+    labels : ndarray of int8, shape (e.size, w.size)
+    kappa, invariant : ndarray, shape (e.size, w.size)
+        Gap and conserved quantity on the grid; infinities are left out of the drawing.
+    kappa_star : float
+    separatrix : ndarray of shape (n, 2)
+    pieces : list of (name, low, high)
+        Pieces of the line e = 0 in w.
+    arrows : tuple of ndarray
+        (w, e, dw, de) of the descent direction on a coarse grid.
+    """
+
+    title: str
+    e: np.ndarray
+    w: np.ndarray
+    labels: np.ndarray
+    kappa: np.ndarray
+    invariant: np.ndarray
+    kappa_star: float
+    separatrix: np.ndarray
+    pieces: list = field(default_factory=list)
+    arrows: tuple = ()
+
+
+def new_figure(rows: int, columns: int, width: float, height: float):
+    """A figure with an Agg canvas and a grid of axes that share their scales."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    return figure, axes
+
+
+def save(figure, path: str | os.PathLike) -> None:
+    """Write a figure whole or not at all; the suffix chooses PNG, SVG or PDF. Files carry no date."""
+    suffix = os.fspath(path).rsplit(".", 1)[-1].lower()
+    metadata = {"png": {"Software": None}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}[suffix]
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=200, metadata=metadata)
+
+
+def basins(axis, portrait: Portrait) -> None:
+    """Basins of attraction, with the separatrix and the critical sets."""
+    from matplotlib.colors import BoundaryNorm, ListedColormap
+
+    codes = [label.value for label in Label]
+    colours = ListedColormap([REGIONS[label] for label in Label])
+    norm = BoundaryNorm(np.arange(codes[0] - 0.5, codes[-1] + 1), colours.N)
+    extent = (portrait.w[0], portrait.w[-1], portrait.e[0], portrait.e[-1])
+    axis.imshow(
+        portrait.labels, origin="lower", extent=extent, cmap=colours, norm=norm, aspect="auto", interpolation="nearest"
+    )
+    _sets(axis, portrait)
+    _frame(axis, portrait)
+
+
+def flow(axis, portrait: Portrait, levels: int = 16) -> None:
+    """Directions of gradient flow on the level lines of the invariant, along which it runs."""
+    energy = np.ma.masked_invalid(portrait.invariant)
+    heights = contour_levels(energy, levels)
+    if len(heights):
+        axis.contour(portrait.w, portrait.e, energy, levels=heights, colors="#9a9a9a", linewidths=0.6, linestyles="solid")
+    if len(portrait.arrows):
+        w, e, dw, de = portrait.arrows
+        axis.quiver(
+            w, e, dw, de, color="#1f4e79", angles="xy", pivot="mid", scale=26, width=0.0042, headwidth=4.5, headlength=5,
+            zorder=3,
+        )
+    _sets(axis, portrait)
+    _frame(axis, portrait)
+
+
+def contour_levels(values: np.ma.MaskedArray, count: int) -> np.ndarray:
+    """Finite, strictly increasing levels spread evenly over the values; none for constant data."""
+    finite = values.compressed()
+    if finite.size == 0:
+        return np.empty(0)
+    return np.unique(np.quantile(finite, np.linspace(0.02, 0.98, count)))[: count if finite.min() < finite.max() else 0]
+
+
+def _sets(axis, portrait: Portrait) -> None:
+    """The separatrix, the curve of global minima and the pieces of the line e = 0."""
+    span = (portrait.w[0], portrait.w[-1])
+    for name, low, high in portrait.pieces:
+        if name == "saddle":
+            axis.plot([low], [0.0], marker="D", markersize=6.5, markerfacecolor="white", color="black", zorder=6)
+        elif max(low, span[0]) < min(high, span[1]):
+            axis.plot([max(low, span[0]), min(high, span[1])], [0.0, 0.0], zorder=5, solid_capstyle="butt", **LINES[name])
+    if portrait.kappa.min() < portrait.kappa_star < portrait.kappa.max():
+        style = LINES["global minima"]
+        axis.contour(
+            portrait.w, portrait.e, portrait.kappa, levels=[portrait.kappa_star], colors=[style["color"]],
+            linewidths=[style["linewidth"]], zorder=5,
+        )
+    if len(portrait.separatrix):
+        axis.plot(portrait.separatrix[:, 1], portrait.separatrix[:, 0], zorder=4, **SEPARATRIX)
+
+
+def _frame(axis, portrait: Portrait) -> None:
+    axis.set_xlim(portrait.w[0], portrait.w[-1])
+    axis.set_ylim(portrait.e[0], portrait.e[-1])
+    axis.set_title(portrait.title, fontsize=9.5)
+
+
+def label_outer(axes) -> None:
+    """Name the parameters on the outer axes only."""
+    for axis in axes[-1, :]:
+        axis.set_xlabel("$w$ (MLP weight)")
+    for axis in axes[:, 0]:
+        axis.set_ylabel("$e$ (embedding)")
+
+
+def legend(figure, portraits) -> None:
+    """One legend below the panels, of the regions and sets that occur in them."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    present = set().union(*(np.unique(portrait.labels).tolist() for portrait in portraits))
+    pieces = {name for portrait in portraits for name, _, _ in portrait.pieces}
+    handles = [Patch(facecolor=REGIONS[label], edgecolor="#777777", label=text)
+               for label, text in REGION_NAMES.items() if label.value in present]
+    handles.append(Line2D([], [], label="global minima", **LINES["global minima"]))
+    handles += [Line2D([], [], label=name, **LINES[name]) for name in LINES if name in pieces]
+    if "saddle" in pieces:
+        handles.append(Line2D([], [], marker="D", markerfacecolor="white", color="black", linestyle="none", label="saddle"))
+    handles.append(Line2D([], [], label="separatrix", **SEPARATRIX))
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=8, frameon=False)

@@ -1,0 +1,136 @@
+"""Chapters as Markdown, LaTeX and JSON, and tables as Python data. The text depends only on the chapters."""
+
+from __future__ import annotations
+
+import json
+
+import sympy
+
+from landscape.symbolic import symbols
+from landscape.symbolic.steps import Chapter, Step, entries_of
+
+SYMBOL_NAMES = {
+    symbols.slope: r"\varphi_1",
+    symbols.bend: r"\varphi_2",
+    symbols.curvature_across: r"c_\times",
+    symbols.log_ratio: "s",
+}
+
+# What the texts of checks are written with, for engines that do not read Unicode.
+UNICODE = {
+    "κ": r"$\kappa$", "α": r"$\alpha$", "φ": r"$\varphi$", "−": "$-$", "ė": r"$\dot e$", "²": "$^2$", "±": r"$\pm$",
+    "′": "$'$", "∇": r"$\nabla$",
+}
+
+INTRODUCTION = """# The derivations
+
+Everything here is written by `python -m landscape.derive`; do not edit it. Typed in are the layers, the chains and the
+ansätze. Each statement's right side was computed by SymPy from an earlier one, a symbolic residual was reduced to zero, and
+the statement was compared with a method that shares nothing with the derivation, in arithmetic of 50 digits unless the
+check says otherwise. The same expressions become the Numba kernels in `landscape/kernels/`.
+
+The one idea: a chain gives a convex function $\\varphi$ of the logit gap $\\kappa$, an architecture gives $\\kappa(\\theta)$, and the
+loss is $L(\\theta)=\\varphi(\\kappa(\\theta))$. Critical points are $\\kappa=\\kappa^*$ or $\\nabla\\kappa=0$; gradient flow moves along the
+field lines of $\\nabla\\kappa$, and the chain decides only how fast and where it stops.
+
+| chapter | steps | also as |
+| --- | --- | --- |
+"""
+
+
+def tex(expression) -> str:
+    """TeX of an expression, matrix or condition."""
+    return sympy.latex(expression, symbol_names=SYMBOL_NAMES, mat_delim="(", mat_str="matrix", ln_notation=False)
+
+
+def equation(step: Step) -> str:
+    """TeX of a whole statement."""
+    relation = r"\quad " if step.is_condition else " = "
+    return step.left + relation + tex(step.result)
+
+
+def verdict(step: Step) -> str:
+    """In words, what vouches for a step."""
+    count = len(step.check.cases)
+    if step.is_condition:
+        agreement = f"agrees at all {count} starts"
+    else:
+        agreement = f"{count} points, error below {step.check.tolerance:.0e}"
+    residual = "" if step.residual is None else "the symbolic residual is zero; "
+    state = "Checked" if step.holds else "FAILED"
+    return f"{state}: {residual}{step.check.method} ({agreement})."
+
+
+def markdown(chapter: Chapter) -> str:
+    """A chapter for a code host that renders Markdown with TeX."""
+    parts = [f"# {chapter.title}\n", "Written by `python -m landscape.derive`; do not edit.\n", chapter.introduction + "\n"]
+    for number, step in enumerate(chapter.steps, 1):
+        parts.append(f"## {number}. {step.name.replace('_', ' ')}\n\n{step.text}\n\n```math\n{equation(step)}\n```\n\n*{verdict(step)}*\n")
+    return "\n".join(parts)
+
+
+def latex(chapter: Chapter) -> str:
+    """A chapter as a LaTeX section, to be read into a document that loads amsmath."""
+    lines = ["% Written by `python -m landscape.derive`; do not edit.", rf"\section{{{_plain(chapter.title)}}}", _plain(chapter.introduction)]
+    for step in chapter.steps:
+        lines += [
+            rf"\subsection{{{step.name.replace('_', ' ')}}}", _plain(step.text), r"\begin{equation*}", equation(step),
+            r"\end{equation*}", rf"\emph{{{_plain(verdict(step))}}}", "",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _plain(text: str) -> str:
+    for character, replacement in UNICODE.items():
+        text = text.replace(character, replacement)
+    return text
+
+
+def as_data(chapter: Chapter) -> dict:
+    """A chapter as plain data."""
+    return {
+        "name": chapter.name,
+        "title": chapter.title,
+        "steps": [
+            {
+                "name": step.name,
+                "left": step.left,
+                "right": [str(entry) for entry in entries_of(step.result)],
+                "tex": tex(step.result),
+                "residual": None if step.residual is None else [str(entry) for entry in entries_of(step.residual)],
+                "check": {"method": step.check.method, "points": len(step.check.cases), "tolerance": step.check.tolerance},
+                "holds": step.holds,
+            }
+            for step in chapter.steps
+        ],
+    }
+
+
+def dump(data) -> str:
+    """Strict JSON, readable and with its keys in the order given."""
+    return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def json_text(chapter: Chapter) -> str:
+    """A chapter as a JSON file."""
+    return dump(as_data(chapter)) + "\n"
+
+
+def index(chapters: list[Chapter]) -> str:
+    """The page that leads to every chapter."""
+    rows = [
+        f"| [{chapter.title}]({chapter.name}.md) | {', '.join(step.name.replace('_', ' ') for step in chapter.steps)} "
+        f"| [LaTeX]({chapter.name}.tex), [JSON]({chapter.name}.json) |"
+        for chapter in chapters
+    ]
+    return INTRODUCTION + "\n".join(rows) + "\n"
+
+
+def critical_sets_module(chapter: Chapter) -> str:
+    """The table of critical sets as a Python module that needs no SymPy."""
+    rows = "".join(f"    {row!r},\n" for row in chapter["sets"])
+    return (
+        '"""Critical sets of the canonical loss. `side` is the sign of κ*·B on the set, B = 1 + c w|w|.\n\n'
+        f"Generated by `python -m landscape.derive` from derivations/{chapter.name}.md; do not edit.\n"
+        f'"""\n\nSETS = (\n{rows})\n'
+    )
