@@ -8,6 +8,7 @@ INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 .PHONY: run test venv figures derive bench clean
 
 run: $(VENV)/core.stamp        ## the main job with the core alone: derive, map, draw, summarise
+	$(BIN)/python -m landscape.derive --out results
 	$(BIN)/python -m landscape.tour results
 
 test: $(VENV)/all.stamp        ## every test that is not marked slow or benchmark

@@ -174,6 +174,14 @@ class Architecture:
             branches.append(np.stack([e, w], axis=1))
         return np.concatenate([branches[1][::-1], branches[0]])
 
+    def separatrix_residual(self, chain: Chain, curve: np.ndarray) -> float:
+        """Largest |E - E_sad| over a curve, by the invariant; its own rounding is about 1e-15 times its terms."""
+        lowest = {side: (1.0 + math.log(c)) / c for side in (1, -1) for c in [self.constants(chain, side)[1]]}
+        energy = self.invariant_values(chain, curve)["E"] if len(curve) else np.empty(0)
+        expected = np.array([-lowest[1 if e >= 0 else -1] for e in curve[:, 0]])
+        away = curve[:, 0] != 0.0  # both branches start at e = 0, where the side cannot be read off
+        return float(np.max(np.abs(energy - expected)[away], initial=0.0))
+
 
 _ARCHITECTURES = {
     "canonical": Architecture("canonical", ("e", "w"), ("E",)),

@@ -5,11 +5,15 @@ Nothing here knows an architecture by name.
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import numpy as np
 
 from landscape import parameters
 from landscape.architectures import Architecture, architecture
 from landscape.chains import Chain
+from landscape.files import replacing
 from landscape.outcomes import Label
 
 BOX = (-2.0, 2.0, 401)
@@ -79,6 +83,23 @@ def as_dataset(labels: np.ndarray, nodes: dict, chain: Chain, model: Architectur
         "unigram_loss": chain.unigram_loss, "bigram_loss": chain.bigram_loss, "source": f"markov-landscape {__version__}",
     }
     return xarray.Dataset({"label": (tuple(nodes), labels, flags)}, coords=coordinates, attrs=made)
+
+
+def write(dataset, path: str | os.PathLike) -> None:
+    """Write a basin map to FILE.nc (NetCDF-4) or FILE.zarr, whole or not at all.
+
+    Raises
+    ------
+    ImportError
+        For Zarr without the `scale` extra.
+    """
+    if Path(path).suffix.lower() == ".zarr":
+        with replacing(path) as temporary:
+            dataset.to_zarr(temporary, mode="w", consolidated=False)
+        return
+    encoding = {"label": {"zlib": True, "complevel": 4}}
+    with replacing(path) as temporary:
+        dataset.to_netcdf(temporary, engine="h5netcdf", encoding=encoding)
 
 
 def count_labels(labels: np.ndarray) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,9 +18,14 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
     temporary = target.with_name(f".{target.stem}-{uuid.uuid4().hex[:8]}{target.suffix}")
     try:
         yield temporary
+        if temporary.is_dir() and target.is_dir():
+            shutil.rmtree(target)  # a folder cannot be replaced in one step
         os.replace(temporary, target)
     finally:
-        temporary.unlink(missing_ok=True)
+        if temporary.is_dir():
+            shutil.rmtree(temporary)
+        else:
+            temporary.unlink(missing_ok=True)
 
 
 def write_text(path: str | os.PathLike, text: str) -> None:

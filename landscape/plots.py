@@ -138,7 +138,7 @@ def _sets(axis, portrait: Portrait) -> None:
         style = LINES["global minima"]
         axis.contour(
             portrait.w, portrait.e, portrait.kappa, levels=[portrait.kappa_star], colors=[style["color"]],
-            linewidths=[style["linewidth"]], zorder=5,
+            linewidths=[style["linewidth"]], linestyles="solid", zorder=5,
         )
     if len(portrait.separatrix):
         axis.plot(portrait.separatrix[:, 1], portrait.separatrix[:, 0], zorder=4, **SEPARATRIX)
@@ -158,7 +158,7 @@ def label_outer(axes) -> None:
         axis.set_ylabel("$e$ (embedding)")
 
 
-def legend(figure, portraits) -> None:
+def legend(figure, portraits, columns: int = 4) -> None:
     """One legend below the panels, of the regions and sets that occur in them."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -172,4 +172,4 @@ def legend(figure, portraits) -> None:
     if "saddle" in pieces:
         handles.append(Line2D([], [], marker="D", markerfacecolor="white", color="black", linestyle="none", label="saddle"))
     handles.append(Line2D([], [], label="separatrix", **SEPARATRIX))
-    figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, fontsize=8, frameon=False)

@@ -22,6 +22,19 @@ def caption(name: str) -> str:
     return importlib.import_module(f"landscape.gallery.{FIGURES[name]}").CAPTIONS[name]
 
 
+def draw_map(chain, labels, nodes, path) -> None:
+    """Draw one basin map that has been computed, with the sets and the separatrix of its chain."""
+    from landscape.gallery.portrait import dress
+
+    words = ", ".join(f"${name}={value:g}$" for name, value in vars(chain).items())
+    found = dress(chain, f"Basins of attraction, {words}", labels, nodes)
+    figure, axes = plots.new_figure(1, 1, 4.8, 5.0)
+    plots.basins(axes[0, 0], found)
+    plots.label_outer(axes)
+    plots.legend(figure, [found], columns=2)
+    plots.save(figure, path)
+
+
 def draw(name: str, folder: str | Path) -> list[Path]:
     """Draw a figure and write it as PNG and PDF into a folder."""
     figure = importlib.import_module(f"landscape.gallery.{FIGURES[name]}").draw(name)

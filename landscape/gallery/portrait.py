@@ -12,8 +12,13 @@ from landscape.plots import Portrait
 
 def portrait(chain: Chain, title: str, *, e=(-2.0, 2.0, 801), w=(-2.0, 2.0, 801), arrows: int = 19) -> Portrait:
     """The canonical landscape of a chain on a grid, ready to be drawn."""
+    labels, nodes = label_grid(chain, {"e": e, "w": w})
+    return dress(chain, title, labels, nodes, arrows)
+
+
+def dress(chain: Chain, title: str, labels: np.ndarray, nodes: dict, arrows: int = 0) -> Portrait:
+    """Add to a basin map the curves, sets and (if asked for) arrows that are drawn over it."""
     model = architecture("canonical")
-    labels, nodes = label_grid(chain, {"e": e, "w": w}, model)
     shape = labels.shape
     points = _grid(nodes["e"], nodes["w"])
     return Portrait(
@@ -23,7 +28,7 @@ def portrait(chain: Chain, title: str, *, e=(-2.0, 2.0, 801), w=(-2.0, 2.0, 801)
         kappa_star=chain.kappa_star,
         separatrix=model.separatrix(chain, reach=max(np.abs(points).max(), 1.0), n=300),
         pieces=model.line_pieces(chain) if chain.target_sign else [],
-        arrows=descent_arrows(chain, model, nodes["e"], nodes["w"], arrows),
+        arrows=descent_arrows(chain, model, nodes["e"], nodes["w"], arrows) if arrows else (),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import mpmath
 from mpmath import mpf
@@ -51,8 +52,14 @@ class Setting:
         a, c = self.constants
         return {
             e: self.e, w: self.w, sign_e: mpmath.sign(self.e), sign_w: mpmath.sign(self.w), scale: a, curvature: c,
-            slope: mpmath.diff(self.phi, where), bend: mpmath.diff(self.phi, where, 2),
+            **_slopes(self, where, mpmath.mp.dps),
         }
+
+
+@cache
+def _slopes(setting: Setting, gap, digits: int) -> dict:
+    """φ′ and φ″ at a gap, by numerical derivatives; kept, as many steps ask for them at the same place."""
+    return {slope: mpmath.diff(setting.phi, gap), bend: mpmath.diff(setting.phi, gap, 2)}
 
 
 def settings(*values) -> tuple[Setting, ...]:
