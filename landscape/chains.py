@@ -64,9 +64,9 @@ class Chain:
     def _phi(self, kernel: str, kappa):
         self.require_interior(f"{type(self).__name__}.{kernel}")
         module = importlib.import_module(f"landscape.kernels.{self.kind}_chain")
-        gaps = np.ascontiguousarray(kappa, dtype=np.float64)
-        values = getattr(module, f"{kernel}_many")(gaps.ravel(), *self.kernel_parameters).reshape(gaps.shape)
-        return float(values) if values.ndim == 0 else values
+        gaps = np.asarray(kappa, dtype=np.float64)
+        values = getattr(module, f"{kernel}_many")(gaps.ravel(), *self.kernel_parameters)
+        return values.reshape(gaps.shape) if gaps.ndim else float(values[0])
 
     def phi(self, kappa):
         """Loss in nats at the logit gap `kappa` (float or array), the bias minimised out."""

@@ -148,6 +148,7 @@ def pair_source(architecture: str, vocabulary: str, chain_arguments: Sequence[st
         "architecture": architecture,
         "vocabulary": vocabulary,
         "constants": python_source(constants),
+        "imports": "import math\n\n" if "math." in python_source(constants) else "",
     }
     title = f"The `{architecture}` landscape on the {vocabulary} chain: loss, derivatives, and labels of limits."
     head = HEADER.format(title=title, source="canonical-derivatives")
@@ -155,9 +156,7 @@ def pair_source(architecture: str, vocabulary: str, chain_arguments: Sequence[st
 
 
 _PAIR = '''
-import math
-
-import numba
+{imports}import numba
 import numpy as np
 
 from landscape.kernels import labels

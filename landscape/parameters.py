@@ -78,7 +78,8 @@ def axis(owner: str, name: str, value: object) -> np.ndarray:
 
     Parameters
     ----------
-    value : (low, high, n) with an integer n >= 2 and low < high, or a 1-D increasing array that is not such a triple
+    value : (low, high, n) with an integer n >= 2 and low < high, or a 1-D increasing array
+        A tuple or list of three is always read as the triple; three nodes are given as an ndarray.
 
     Raises
     ------
@@ -86,10 +87,10 @@ def axis(owner: str, name: str, value: object) -> np.ndarray:
         If the triple or the array does not describe a finite, strictly increasing axis.
     """
     requirement = "(low, high, n) with finite low < high and an integer n of at least 2, or an increasing 1-D array"
-    if isinstance(value, (tuple, list)) and len(value) == 3 and isinstance(value[2], numbers.Integral):
+    if isinstance(value, (tuple, list)) and len(value) == 3:
         low, high, n = value
         low, high = real(owner, name, low), real(owner, name, high)
-        if not low < high or n < 2:
+        if not low < high or isinstance(n, bool) or not isinstance(n, numbers.Integral) or n < 2:
             raise ParameterError(name, owner, requirement, tuple(value))
         nodes = np.linspace(low, high, int(n))
     else:

@@ -22,6 +22,12 @@ POINTS = tuple(
     for k, a, b in (("-9.25", 50, 80), ("-1.5", 20, 30), ("0.375", 81, 17), ("2.75", 7, 61), ("6.5", 33, 33))
 )
 
+# p above and below q, with either argument of the maximum the larger one.
+BOTH_ARGUMENTS = tuple(
+    {kappa: mpf(k), p: mpf(a) / 100, q: mpf(b) / 100}
+    for k, a, b in ((-6, 81, 17), (5, 81, 17), (-9, 20, 30), (4, 20, 30), (-7, 50, 80), (3, 45, 85))
+)
+
 
 def binary_chain() -> Chapter:
     """The two-state chain: from the transition matrix to φ, φ′, φ″ and κ*."""
@@ -182,7 +188,7 @@ def binary_chain() -> Chapter:
         Matrix(split),
         Check(
             "minimisation of the cross-entropy over the bias",
-            cases=tuple(point for point in POINTS if point[p] != point[q]),
+            cases=BOTH_ARGUMENTS,
             reference=lambda point: (best_bias(*numbers(point)), point[kappa] + best_bias(*numbers(point))),
         ),
     )

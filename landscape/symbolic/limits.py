@@ -80,7 +80,7 @@ def exact_limits(derivatives: Chapter, sets: Chapter, conserved: Chapter) -> Cha
         reference=lambda case: case["end"] == "global",
     )
     b = cancelled(sets["hessian_on_line"][0] / (2 * scale * slope))
-    margin = conserved["margin"].subs(log_ratio, log(curvature * w**2))
+    margin = elementary(conserved["margin"]).subs(log_ratio, log(curvature * w**2))
     rule = Or(target * b > 0, And(w < 0, margin > 0))
     chapter.add(
         "reaches_optimum",

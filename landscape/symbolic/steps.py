@@ -8,7 +8,7 @@ of actual matrices, an integrated flow), in arithmetic of 50 digits unless the c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -56,24 +56,26 @@ class Check:
         with mpmath.workdps(DIGITS):
             return [self.values(case) for case in self.cases]
 
-    def error(self, result) -> float:
-        """Largest error of a right side over the points; infinite where it cannot be evaluated."""
-        entries = entries_of(result)
+    def errors(self, result) -> Iterator:
+        """Error of a right side at each point; infinite where it cannot be evaluated."""
         symbols = sorted(set().union(*(point.keys() for point in self.points)), key=str)
-        function = sympy.lambdify(symbols, [elementary(entry) for entry in entries], modules="mpmath")
-        worst = mpmath.mpf(0)
-        with mpmath.workdps(DIGITS):
-            for point, expected in zip(self.points, self.references):
+        try:
+            textbook = [elementary(entry) for entry in entries_of(result)]
+        except ValueError:  # a maximum of what is not real
+            yield mpmath.inf
+            return
+        function = sympy.lambdify(symbols, textbook, modules="mpmath")
+        for point, expected in zip(self.points, self.references):
+            with mpmath.workdps(DIGITS):
                 try:
                     found = function(*(point[symbol] for symbol in symbols))
-                    errors = [_difference(a, b) for a, b in zip(found, expected, strict=True)]
-                except (ZeroDivisionError, OverflowError, TypeError, ValueError):
-                    return float("inf")
-                worst = max(worst, *errors)
-        return float(worst)
+                    yield max(_difference(a, b) for a, b in zip(found, expected, strict=True))
+                except (ZeroDivisionError, OverflowError, TypeError, ValueError, NameError):
+                    yield mpmath.inf
 
     def passes(self, result) -> bool:
-        return self.error(result) <= self.tolerance
+        """Whether a right side agrees at every point; stops at the first at which it does not."""
+        return all(error <= self.tolerance for error in self.errors(result))
 
 
 def entries_of(result) -> list:

@@ -1,0 +1,114 @@
+"""Basin maps: fractions, files, threads."""
+
+import math
+
+import numpy as np
+import pytest
+import xarray
+from scipy import integrate
+
+import landscape
+from landscape import BinaryChain, Label, ParameterError, SymmetricChain, basins
+
+
+def local_share(chain, half_width=2.0):
+    """Share of the box |e|, |w| <= half_width below the separatrix (or beyond w = 0), by quadrature."""
+    def height(w):
+        u = 2 * w * w
+        return min(math.sqrt(max((u - 1 - math.log(u)) / 2, 0.0)), half_width)
+
+    saddle = 1 / math.sqrt(2)
+    if chain.target_sign > 0:
+        area = 2 * integrate.quad(height, saddle, half_width, limit=200)[0]
+    else:
+        area = 2 * integrate.quad(height, 0, saddle, limit=200, points=[1e-3])[0] + 2 * half_width**2
+    return area / (4 * half_width**2)
+
+
+@pytest.mark.parametrize(("chain", "share"), [(BinaryChain(0.5, 0.8), 0.557806), (BinaryChain(0.2, 0.3), 0.131398)])
+def test_fractions_of_the_box_agree_with_quadrature(chain, share):
+    found = landscape.fractions(landscape.basin_map(chain, e=(-2, 2, 2000), w=(-2, 2, 2000)))
+    assert local_share(chain) == pytest.approx(share, abs=1e-6)
+    assert found["local"] == pytest.approx(share, abs=1e-3)
+    assert found["global"] + found["local"] == pytest.approx(1.0, abs=1e-12)
+    # cells at their centres integrate the box without bias
+    edge = 1 / 1000
+    found = landscape.fractions(landscape.basin_map(chain, e=(-2 + edge, 2 - edge, 2000), w=(-2 + edge, 2 - edge, 2000)))
+    assert found["local"] == pytest.approx(share, abs=2e-5)
+
+
+@pytest.mark.parametrize("chain", [BinaryChain(0.5, 0.8), SymmetricChain(5, 0.3)])
+def test_every_cell_is_the_label_of_its_start(chain):
+    found = landscape.basin_map(chain, e=(-2, 2, 41), w=np.linspace(-3, 1, 37))
+    assert found["label"].dims == ("e", "w") and found["label"].dtype == np.int8
+    e, w = np.meshgrid(found["e"], found["w"], indexing="ij")
+    expected = landscape.limit(chain, np.stack([e.ravel(), w.ravel()], axis=1)).reshape(41, 37)
+    assert np.array_equal(found["label"], expected)
+
+
+def test_counts_are_over_all_cells_and_all_labels():
+    labels = np.array([[-1, 0, 1], [2, 3, 4]], dtype=np.int8)
+    assert basins.count_labels(labels) == {"invalid": 1, "undecided": 1, "global": 1, "local": 1, "saddle": 1, "maximum": 1}
+    assert basins.fractions(np.full((4, 4), 2, dtype=np.int8))["local"] == 1.0
+
+
+def test_a_map_describes_itself_and_survives_its_file(tmp_path):
+    chain = BinaryChain(0.5, 0.8)
+    made = landscape.basin_map(chain, e=(-1, 1, 21), w=(-1.5, 0.5, 31))
+    path = tmp_path / "mäp one.nc"
+    basins.write(made, path)
+    with xarray.open_dataset(path, engine="h5netcdf") as read:
+        read.load()
+    xarray.testing.assert_identical(read, made)
+    flags = dict(zip(read["label"].attrs["flag_meanings"].split(), read["label"].attrs["flag_values"].tolist()))
+    assert flags == {label.word: label.value for label in Label}
+    assert (read.attrs["p"], read.attrs["q"], read.attrs["architecture"], read.attrs["method"]) == (0.5, 0.8, "canonical", "exact")
+    assert landscape.fractions(read) == landscape.fractions(made)
+    assert [item.name for item in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_map_survives_zarr(tmp_path):
+    pytest.importorskip("zarr")
+    made = landscape.basin_map(SymmetricChain(5, 0.9), e=(-1, 1, 5), w=(-1, 1, 5))
+    for _ in range(2):  # written over itself too
+        basins.write(made, tmp_path / "map.zarr")
+    xarray.testing.assert_equal(xarray.open_zarr(tmp_path / "map.zarr", consolidated=False).load(), made)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path):
+    from landscape.files import replacing, write_text
+
+    write_text(tmp_path / "kept.txt", "old")
+    with pytest.raises(RuntimeError), replacing(tmp_path / "kept.txt") as temporary:
+        temporary.write_text("half")
+        raise RuntimeError
+    assert (tmp_path / "kept.txt").read_text() == "old" and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("axis", [(2, -2, 10), (-2, 2, 1), (-2, 2, 2.5), (0, math.inf, 3), (-2, math.nan, 3), [1, 1, 2], "abc", [3.0]])
+def test_axes_that_are_none_are_refused(axis):
+    with pytest.raises(ParameterError, match="'e' parameter of basin_map"):
+        landscape.basin_map(BinaryChain(0.5, 0.8), e=axis)
+
+
+def test_a_coordinate_that_the_architecture_lacks_is_refused():
+    with pytest.raises(ParameterError, match="one axis for each of e, w"):
+        landscape.basin_map(BinaryChain(0.5, 0.8), a=(-1, 1, 3))
+    with pytest.raises(ParameterError, match="one of canonical"):
+        landscape.basin_map(BinaryChain(0.5, 0.8), "nothing")
+
+
+COUNTS = """
+import hashlib, numpy, landscape
+from landscape import basins
+labels, _ = basins.label_grid(landscape.BinaryChain(.5, .8), {"e": (-2, 2, 1500), "w": (-2, 2, 1300)})
+digests = {hashlib.sha256(basins.label_grid(landscape.BinaryChain(.5, .8), {"e": (-2, 2, 1500), "w": (-2, 2, 1300)})[0].tobytes()).hexdigest() for _ in range(20)}
+sample = landscape.BinaryChain(.5, .8).sample(1000, 20, seed=3)
+print(sorted(digests), basins.count_labels(labels), sum(basins.count_labels(labels).values()), hashlib.sha256(sample.tobytes()).hexdigest())
+"""
+
+
+def test_maps_counts_and_samples_do_not_depend_on_the_number_of_threads(run_python):
+    outputs = {run_python("-c", COUNTS, NUMBA_NUM_THREADS=threads).stdout for threads in (1, 2, 8, 16)}
+    assert len(outputs) == 1
+    assert str(1500 * 1300) in outputs.pop()

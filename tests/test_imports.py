@@ -1,0 +1,47 @@
+"""Who may import what, and that importing the package costs nothing."""
+
+import ast
+
+import pytest
+from conftest import ROOT
+
+
+def imported_modules(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+
+
+def test_importing_the_package_loads_nothing_heavy(run_python):
+    code = (
+        "import sys, landscape; landscape.BinaryChain; "
+        "print([m for m in ('sympy', 'torch', 'numba', 'xarray', 'matplotlib', 'scipy') if m in sys.modules])"
+    )
+    assert run_python("-c", code).stdout.strip() == "[]"
+
+
+def test_every_public_name_exists():
+    import landscape
+
+    assert all(getattr(landscape, name) is not None for name in landscape.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        landscape.nothing
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "landscape").rglob("*.py")), ids=lambda path: path.name)
+def test_only_the_symbolic_side_imports_sympy_and_nothing_imports_torch(path):
+    relative = path.relative_to(ROOT / "landscape")
+    symbolic = relative.parts[0] == "symbolic" or relative.name in ("derive.py", "codegen.py")
+    roots = {module.split(".")[0] for module in imported_modules(path)}
+    assert "torch" not in roots and "validation" not in roots
+    assert symbolic or "sympy" not in roots
+    if relative.parts[0] == "kernels":
+        outside = [m for m in imported_modules(path) if m.startswith("landscape") and not m.startswith("landscape.kernels")]
+        assert outside == []
+
+
+def test_plots_computes_nothing():
+    modules = set(imported_modules(ROOT / "landscape" / "plots.py"))
+    assert {m for m in modules if m.startswith("landscape")} <= {"landscape.files", "landscape.outcomes"}
