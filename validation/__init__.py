@@ -1,0 +1,1 @@
+"""Trains real transformers and asks of each prediction of `landscape` whether it came true."""

@@ -1,0 +1,173 @@
+"""What an experiment is: arms to train, a prediction made before, and a verdict that can fail."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+import landscape
+from landscape.chains import Chain
+from landscape.outcomes import Label
+from validation import data, records
+from validation.starts import Start
+from validation.training import Optimiser, Schedule, train
+from validation.transformer import Transformer, TransformerConfig, stack
+
+
+@dataclass(frozen=True)
+class Arm:
+    """Trainings that differ only in their seeds."""
+
+    name: str
+    chain: Chain
+    config: TransformerConfig
+    start: Start
+    optimiser: Optimiser
+    schedule: Schedule
+
+    def settings(self, seed: int, index: int) -> dict:
+        """Everything that decides run `index`, as plain data."""
+        parts = {}
+        for name in ("chain", "config", "start", "optimiser", "schedule"):
+            part = getattr(self, name)
+            values = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(part).items()}
+            parts[name] = {"kind": type(part).__name__, **values}
+        return {"arm": self.name, **parts, "seed": seed, "index": index}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A question to real training.
+
+    Attributes
+    ----------
+    name : str
+    prediction, horizon, success, tolerance : str
+        Said before training: what should happen, by when, what counts as success, and how close is close.
+    arms : callable
+        Takes ``quick`` and gives the arms.
+    runs : callable
+        Takes ``quick`` and gives the number of runs in each arm.
+    draw : callable
+        Takes the finished `Outcome` and a folder, writes figures, and gives their paths.
+    """
+
+    name: str
+    prediction: str
+    horizon: str
+    success: str
+    tolerance: str
+    arms: Callable[[bool], list[Arm]]
+    runs: Callable[[bool], int]
+    draw: Callable[[Outcome, Path], list[Path]]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How often the prediction came true in one arm."""
+
+    arm: str
+    predicted: dict[str, int]
+    observed: dict[str, int]
+    agree: int
+    runs: int
+    interval: tuple[float, float]
+    below_bigram: int
+    passed: bool
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished experiment: its arms, their runs' results, and a verdict for each."""
+
+    experiment: Experiment
+    arms: list[Arm]
+    results: dict[str, list[dict]]
+    verdicts: list[Verdict]
+
+
+def wilson(successes: int, runs: int, z: float = 1.959963984540054) -> tuple[float, float]:
+    """The 95 % Wilson score interval of a proportion."""
+    if runs == 0:
+        return 0.0, 1.0
+    share = successes / runs
+    centre = share + z * z / (2 * runs)
+    spread = z * math.sqrt(share * (1 - share) / runs + z * z / (4 * runs * runs))
+    scale = 1 + z * z / runs
+    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+
+
+def real_limit(loss: float, chain: Chain, tolerance: float = 0.1) -> str:
+    """Where a training ended: within `tolerance` of the gap from the bigram loss, from the unigram loss, or between."""
+    share = (loss - chain.bigram_loss) / (chain.unigram_loss - chain.bigram_loss)
+    if abs(share) <= tolerance:
+        return "global"
+    return "local" if abs(share - 1.0) <= tolerance else "between"
+
+
+def run_arm(arm: Arm, runs: int, seed: int, folder: Path) -> list[dict]:
+    """The results of an arm's runs: those on record, and the others trained together as one ensemble."""
+    settings = [arm.settings(seed, index) for index in range(runs)]
+    results = [records.load(folder, each) for each in settings]
+    missing = [index for index, result in enumerate(results) if result is None]
+    if missing:
+        for index, result in zip(missing, _train_together(arm, missing, seed)):
+            records.save(folder, settings[index], result)
+            results[index] = result
+    return results
+
+
+def _train_together(arm: Arm, indices: list[int], seed: int) -> list[dict]:
+    points, models = [], []
+    for index in indices:
+        point = arm.start.point(np.random.default_rng(data.stream(seed, index, "point")))
+        model = Transformer(arm.config, 1)
+        arm.start.fill_(model, point, data.torch_generator(data.stream(seed, index, "weights")))
+        points.append(point)
+        models.append(model)
+    predicted = [Label(int(code)).word for code in landscape.limit(arm.chain, points)]
+    chains = [arm.chain] * len(indices)
+    length, schedule = arm.config.length, arm.schedule
+    curves = train(
+        stack(models),
+        data.batches(chains, [data.stream(seed, i, "training") for i in indices], length, schedule.batch),
+        data.held_out(chains, [data.stream(seed, i, "held_out") for i in indices], length, schedule.held_out),
+        arm.optimiser, schedule, title=arm.name,
+    )
+    return [
+        {
+            "point": list(points[k]), "predicted": predicted[k],
+            "observed": real_limit(float(curves.held_out[k, -1]), arm.chain),
+            "steps": curves.steps.tolist(), "training": curves.training[k].tolist(),
+            "evaluated": curves.evaluated.tolist(), "held_out": curves.held_out[k].tolist(),
+            "held_out_error": curves.held_out_error[k].tolist(),
+        }
+        for k in range(len(indices))
+    ]
+
+
+def judge(arm: Arm, results: list[dict]) -> Verdict:
+    """Compare the real limits with the predicted ones; a held-out loss below the bigram loss fails too."""
+    def tally(key):
+        words = [result[key] for result in results]
+        return {word: words.count(word) for word in sorted(set(words))}
+
+    agree = sum(result["observed"] == result["predicted"] for result in results)
+    floor = arm.chain.bigram_loss
+    below = sum(result["held_out"][-1] < floor - 4 * result["held_out_error"][-1] for result in results)
+    return Verdict(
+        arm=arm.name, predicted=tally("predicted"), observed=tally("observed"), agree=agree, runs=len(results),
+        interval=wilson(agree, len(results)), below_bigram=below, passed=agree == len(results) and below == 0,
+    )
+
+
+def conduct(experiment: Experiment, *, quick: bool, seed: int, folder: Path, runs: int | None = None) -> Outcome:
+    """Train what is not on record, judge every arm."""
+    count = experiment.runs(quick) if runs is None else runs
+    arms = experiment.arms(quick)
+    results = {arm.name: run_arm(arm, count, seed, folder) for arm in arms}
+    return Outcome(experiment, arms, results, [judge(arm, results[arm.name]) for arm in arms])

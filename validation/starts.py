@@ -1,0 +1,142 @@
+"""Where trainings start: weights drawn around zero, and points of the canonical slice.
+
+Functions with a trailing underscore fill a model in place, as in `torch.nn.init`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from landscape.parameters import ParameterError
+from validation.transformer import Transformer
+
+ATTENTION = ("query", "key", "value", "output")
+
+
+@torch.no_grad()
+def gaussian_(model: Transformer, std: float = 0.02, *, generator: torch.Generator | None = None) -> Transformer:
+    """Draw every weight from N(0, std^2); the bias is 0.
+
+    Parameters
+    ----------
+    std : float
+        Standard deviation of a weight.
+    """
+    for name, parameter in model.named_parameters():
+        if name == "bias":
+            parameter.zero_()
+        else:
+            parameter.normal_(0.0, std, generator=generator)
+    return model
+
+
+@torch.no_grad()
+def canonical_(
+    model: Transformer,
+    e,
+    w,
+    *,
+    alpha=None,
+    head=None,
+    attention_std: float = 0.0,
+    bias: float = 0.0,
+    generator: torch.Generator | None = None,
+) -> Transformer:
+    """Put every model on the canonical slice, where the logit gap is e^2 (1 + 2 w |w|) without attention.
+
+    The embedding is (e / sqrt d) alpha, each position is minus half of it, W_1 = k |w| 1 alpha^T and
+    W_2 = k w alpha 1^T with k = 2 / sqrt(r d) (derivations/canonical-gap.md).
+
+    Parameters
+    ----------
+    e, w : float or array, shape (M,)
+    alpha : array of +1 and -1, shape (M, d), optional
+        The direction of each model. Without it, drawn uniformly.
+    head : float or array, shape (M,), optional
+        Of an untied model: its head is (head / sqrt d) alpha; e if not given.
+    attention_std : float
+        The four attention matrices are drawn from N(0, attention_std^2); they are zero at 0.
+    bias : float
+        The bias b. It is 0 for training, not the minimiser at this (e, w).
+
+    Raises
+    ------
+    ParameterError
+        If `e`, `w`, `alpha` or `head` cannot be one value (or row) for each model.
+    """
+    members, width, hidden = model.members, model.config.dimension, model.config.hidden
+    dtype = model.embedding.dtype
+    if alpha is None:
+        signs = 2 * torch.randint(0, 2, (members, width), generator=generator).to(dtype) - 1
+    else:
+        signs = _per_model("alpha", alpha, (members, width), dtype)
+    e = _per_model("e", e, (members,), dtype)
+    w = _per_model("w", w, (members,), dtype)
+    k = 2.0 / math.sqrt(hidden * width)
+    embedding = e[:, None] * signs / math.sqrt(width)
+    model.embedding.copy_(embedding)
+    model.positions.copy_(-0.5 * embedding[:, None, :])
+    model.inner.copy_((k * w.abs())[:, None, None] * signs[:, None, :])
+    model.outer.copy_((k * w)[:, None, None] * signs[:, :, None])
+    if not model.config.tied:
+        scale = e if head is None else _per_model("head", head, (members,), dtype)
+        model.head.copy_(scale[:, None] * signs / math.sqrt(width))
+    if model.config.attention != "none":
+        for name in ATTENTION:
+            getattr(model, name).normal_(0.0, 1.0, generator=generator).mul_(attention_std)
+    model.bias.fill_(bias)
+    return model
+
+
+def _per_model(name: str, value, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    """Return `value` as a tensor with one entry (or row) for each model."""
+    try:
+        return torch.as_tensor(np.asarray(value, dtype=np.float64), dtype=dtype).expand(shape)
+    except (RuntimeError, TypeError, ValueError):
+        raise ParameterError(name, "canonical_", f"an array of real numbers of shape {shape}", value) from None
+
+
+@dataclass(frozen=True)
+class GaussianStart:
+    """Every weight from N(0, std^2).
+
+    Such a start is not on the canonical slice. The basin map's counterpart of it is a point
+    (e, w) of two draws from the same law; `point` draws that point, on its own.
+    """
+
+    std: float = 0.02
+
+    def point(self, random: np.random.Generator) -> tuple[float, float]:
+        """Draw (e, w) ~ N(0, std^2), the counterpart in the basin map."""
+        e, w = random.normal(0.0, self.std, size=2)
+        return float(e), float(w)
+
+    def fill_(self, model: Transformer, point: tuple[float, float], generator: torch.Generator) -> None:
+        """Fill one model; `point` does not enter."""
+        gaussian_(model, self.std, generator=generator)
+
+
+@dataclass(frozen=True)
+class CanonicalStart:
+    """A point of the canonical slice, (e, w) ~ N((`e`, `w`), std^2), with weak random attention and b = 0."""
+
+    e: float
+    w: float
+    std: float = 0.02
+    attention_std: float = 0.02
+
+    def point(self, random: np.random.Generator) -> tuple[float, float]:
+        """Draw the start's own (e, w)."""
+        e, w = random.normal((self.e, self.w), self.std)
+        return float(e), float(w)
+
+    def fill_(self, model: Transformer, point: tuple[float, float], generator: torch.Generator) -> None:
+        """Fill one model at the drawn point."""
+        canonical_(model, *point, attention_std=self.attention_std, generator=generator)
+
+
+Start = GaussianStart | CanonicalStart

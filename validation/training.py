@@ -1,0 +1,188 @@
+"""The training loop: stochastic gradient steps on all models of an ensemble at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from landscape import parameters
+from validation.transformer import Transformer
+
+SCORES_AT_ONCE = 2**22
+
+
+@dataclass(frozen=True)
+class SGD:
+    """Plain stochastic gradient descent at a constant learning rate."""
+
+    rate: float = 0.3
+
+    @property
+    def words(self) -> str:
+        """The optimiser as tables and figures spell it."""
+        return f"SGD {self.rate:g}"
+
+    def build(self, weights: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
+        return torch.optim.SGD(weights, lr=self.rate)
+
+
+@dataclass(frozen=True)
+class AdamW:
+    """AdamW at a constant learning rate; it acts on each number alone, so on each model alone."""
+
+    rate: float = 5e-3
+    betas: tuple[float, float] = (0.9, 0.95)
+    weight_decay: float = 0.01
+
+    @property
+    def words(self) -> str:
+        """The optimiser as tables and figures spell it."""
+        return f"AdamW {self.rate:g}"
+
+    def build(self, weights: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
+        return torch.optim.AdamW(weights, lr=self.rate, betas=self.betas, weight_decay=self.weight_decay)
+
+
+Optimiser = SGD | AdamW
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long to train, and how often to look.
+
+    Parameters
+    ----------
+    steps : int
+        Gradient steps.
+    batch : int
+        Sequences in a batch of one model.
+    log_every : int
+        The training loss is averaged over this many steps; a shorter rest at the end is averaged too.
+    evaluate_every : int
+        Steps between evaluations on the held-out set; there is one before the first step and one after the last.
+    held_out : int
+        Sequences in the held-out set of one model, at least 2.
+
+    Raises
+    ------
+    ParameterError
+        If a number is not an integer or too small.
+    """
+
+    steps: int
+    batch: int = 16
+    log_every: int = 25
+    evaluate_every: int = 500
+    held_out: int = 4096
+
+    def __post_init__(self):
+        for name, least in {"steps": 1, "batch": 1, "log_every": 1, "evaluate_every": 1, "held_out": 2}.items():
+            parameters.count("Schedule", name, getattr(self, name), least)
+
+    def evaluates(self, step: int) -> bool:
+        """Whether the held-out loss is measured after `step` steps."""
+        return step % self.evaluate_every == 0 or step == self.steps
+
+    def logs(self, step: int) -> bool:
+        """Whether a window of the training loss ends after `step` steps."""
+        return step % self.log_every == 0 or step == self.steps
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Losses in nats per symbol along M trainings; not finite where a training ran away.
+
+    Attributes
+    ----------
+    steps : ndarray of int64, shape (T,)
+        Steps done at the end of each window of the training loss.
+    training : ndarray of float64, shape (M, T)
+        Mean loss of the batches of the window, each taken before its step.
+    evaluated : ndarray of int64, shape (V,)
+        Steps done at each evaluation.
+    held_out, held_out_error : ndarray of float64, shape (M, V)
+        Mean loss of the held-out set and its standard error.
+    """
+
+    steps: np.ndarray
+    training: np.ndarray
+    evaluated: np.ndarray
+    held_out: np.ndarray
+    held_out_error: np.ndarray
+
+
+@torch.no_grad()
+def evaluate(model: Transformer, symbols: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """Mean loss of each model and its standard error.
+
+    Parameters
+    ----------
+    symbols : Tensor of int64, shape (M, S, n + 1)
+        S independent sequences for each model.
+
+    Returns
+    -------
+    mean, error : ndarray of float64, shape (M,)
+        In nats per symbol. The error comes from the spread of the S sequence means, which are independent.
+    """
+    members, _, symbols_each = symbols.shape
+    portion = max(1, SCORES_AT_ONCE // (members * symbols_each**2))
+    device = model.bias.device
+    means = torch.cat(
+        [model.losses(part.to(device)).double().mean(-1) for part in symbols.split(portion, dim=1)], dim=1
+    )
+    error = means.std(dim=1) / math.sqrt(means.shape[1])
+    return means.mean(dim=1).cpu().numpy(), error.cpu().numpy()
+
+
+def train(
+    model: Transformer,
+    batches: Iterator[torch.Tensor],
+    held_out: torch.Tensor,
+    optimiser: Optimiser,
+    schedule: Schedule,
+    *,
+    title: str = "training",
+) -> Curves:
+    """Train every model in place, each on the mean loss of its own batches.
+
+    The losses of the models are summed for one backward pass; no weight is shared, so the gradients are
+    those of separate trainings. Progress goes to standard error where that is a terminal.
+
+    Parameters
+    ----------
+    batches : iterator of Tensor, shape (M, batch, n + 1)
+    held_out : Tensor, shape (M, S, n + 1)
+    """
+    stepper = optimiser.build(model.parameters())
+    device = model.bias.device
+    window = torch.zeros(model.members, dtype=torch.float64, device=device)
+    steps, training, evaluated, measured = [], [], [0], [evaluate(model, held_out)]
+    since = 0
+    for step in tqdm(range(1, schedule.steps + 1), desc=title, unit="step", disable=None, leave=False):
+        stepper.zero_grad(set_to_none=True)
+        losses = model.losses(next(batches).to(device)).mean(dim=(1, 2))
+        losses.sum().backward()
+        stepper.step()
+        window += losses.detach()
+        if schedule.logs(step):
+            steps.append(step)
+            training.append((window / (step - since)).cpu().numpy())
+            window.zero_()
+            since = step
+        if schedule.evaluates(step):
+            evaluated.append(step)
+            measured.append(evaluate(model, held_out))
+    means, errors = zip(*measured)
+    return Curves(
+        steps=np.array(steps),
+        training=np.stack(training, axis=1),
+        evaluated=np.array(evaluated),
+        held_out=np.stack(means, axis=1),
+        held_out_error=np.stack(errors, axis=1),
+    )

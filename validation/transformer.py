@@ -1,0 +1,192 @@
+"""A full one-layer transformer on binary symbols, many independent copies at once.
+
+Every parameter has a leading model axis of length M, and so has the data: M trainings run side by
+side, each with its own weights and its own batches, and give what each would give alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from landscape import parameters
+from landscape.parameters import ParameterError
+
+ATTENTIONS = ("softmax", "linear", "none")
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+@dataclass(frozen=True)
+class TransformerConfig:
+    """Sizes and kinds of a one-layer transformer.
+
+    Parameters
+    ----------
+    length : int
+        Positions N; sequences may be shorter, never longer.
+    dimension : int
+        Width d of the residual stream.
+    hidden : int
+        Hidden units r of the ReLU layer.
+    attention : {"softmax", "linear", "none"}
+        With scores s_ni = <W_Q y_n, W_K y_i> / sqrt(d) over i <= n, the weight of position i is the
+        softmax of s_n over i, or s_ni / n, or there is no attention at all.
+    tied : bool
+        Whether the head reads the logit off with the embedding vector or with a vector of its own.
+    dtype : {"float32", "float64"}
+
+    Raises
+    ------
+    ParameterError
+        If a size is below 1 or a kind is not known.
+    """
+
+    length: int = 64
+    dimension: int = 4
+    hidden: int = 16
+    attention: str = "softmax"
+    tied: bool = True
+    dtype: str = "float32"
+
+    def __post_init__(self):
+        for name in ("length", "dimension", "hidden"):
+            parameters.count("TransformerConfig", name, getattr(self, name), 1)
+        if self.attention not in ATTENTIONS:
+            raise ParameterError("attention", "TransformerConfig", f"one of {ATTENTIONS}", self.attention)
+        if self.dtype not in DTYPES:
+            raise ParameterError("dtype", "TransformerConfig", f"one of {tuple(DTYPES)}", self.dtype)
+
+
+class Transformer(nn.Module):
+    """M one-layer transformers without layer norm, in the notation of derivations/canonical-gap.md.
+
+    y_n = x_n e + p_n, then y_n + W_O sum_i att_ni W_V y_i, then z_n = y_n + W_2 ReLU(W_1 y_n), and the
+    logit of "the next symbol is 1" is <a, z_n> + b, with a = e when tied. A larger vocabulary changes
+    `embed`, `read` and `losses` and nothing else.
+
+    Parameters
+    ----------
+    config : TransformerConfig
+    members : int
+        Number M of models. All weights start at zero; `validation.starts` fills them.
+
+    Attributes
+    ----------
+    embedding : Parameter, shape (M, d)
+    positions : Parameter, shape (M, N, d)
+    query, key, value, output : Parameter, shape (M, d, d)
+        Absent without attention.
+    inner, outer : Parameter, shapes (M, r, d) and (M, d, r)
+        W_1 and W_2.
+    head : Parameter, shape (M, d)
+        The vector a; absent when tied.
+    bias : Parameter, shape (M,)
+    """
+
+    def __init__(self, config: TransformerConfig, members: int = 1):
+        super().__init__()
+        self.config = config
+        self.members = parameters.count("Transformer", "members", members, 1)
+        for name, shape in _shapes(config).items():
+            zeros = torch.zeros((self.members, *shape), dtype=DTYPES[config.dtype])
+            self.register_parameter(name, nn.Parameter(zeros))
+
+    def embed(self, symbols: torch.Tensor) -> torch.Tensor:
+        """Residual stream before the first layer, shape (M, B, n, d), of symbols of shape (M, B, n)."""
+        count = symbols.shape[-1]
+        if symbols.shape[0] != self.members or count > self.config.length:
+            wanted = f"of shape ({self.members}, B, n) with n of at most {self.config.length}"
+            raise ParameterError("symbols", "Transformer", wanted, f"a tensor of shape {tuple(symbols.shape)}")
+        scaled = symbols.to(self.embedding.dtype).unsqueeze(-1) * self.embedding[:, None, None, :]
+        return scaled + self.positions[:, None, :count, :]
+
+    def attend(self, stream: torch.Tensor) -> torch.Tensor:
+        """What the attention adds to the residual stream, shape (M, B, n, d)."""
+        queries, keys, values = (
+            _apply(getattr(self, name), stream).flatten(0, 1) for name in ("query", "key", "value")
+        )
+        count, scale = stream.shape[-2], 1.0 / math.sqrt(self.config.dimension)
+        past = torch.ones(count, count, dtype=torch.bool, device=stream.device).tril()
+        if self.config.attention == "softmax":
+            future = torch.zeros(count, count, dtype=stream.dtype, device=stream.device).masked_fill(~past, -math.inf)
+            weights = torch.baddbmm(future.expand(len(queries), -1, -1), queries, keys.mT, alpha=scale).softmax(-1)
+        else:
+            average = past.to(stream.dtype) / past.sum(-1, keepdim=True)
+            weights = scale * average * torch.bmm(queries, keys.mT)
+        return _apply(self.output, torch.bmm(weights, values).view_as(stream))
+
+    def read(self, stream: torch.Tensor) -> torch.Tensor:
+        """Logits, shape (M, B, n), of the last residual stream."""
+        head = self.embedding if self.config.tied else self.head
+        return torch.einsum("mbnd,md->mbn", stream, head) + self.bias[:, None, None]
+
+    def forward(self, symbols: torch.Tensor) -> torch.Tensor:
+        """Logits of "the next symbol is 1".
+
+        Parameters
+        ----------
+        symbols : integer Tensor, shape (M, B, n), of 0 and 1
+            n is at most the length of the configuration.
+
+        Returns
+        -------
+        Tensor of the model's dtype, shape (M, B, n)
+            The logit at a position depends on that position and earlier ones alone.
+        """
+        stream = self.embed(symbols)
+        if self.config.attention != "none":
+            stream = stream + self.attend(stream)
+        stream = stream + _apply(self.outer, torch.relu(_apply(self.inner, stream)))
+        return self.read(stream)
+
+    def losses(self, symbols: torch.Tensor) -> torch.Tensor:
+        """Cross-entropy in nats of each next symbol, shape (M, B, n), of sequences of n + 1 symbols.
+
+        It is softplus(-(2y - 1) logit), in a form that keeps its digits at any logit.
+        """
+        signs = 2 * symbols[..., 1:].to(self.bias.dtype) - 1
+        return -nn.functional.logsigmoid(signs * self(symbols[..., :-1]))
+
+    def member(self, index: int) -> Transformer:
+        """A copy of one model, alone."""
+        alone = Transformer(self.config, 1)
+        alone.load_state_dict({name: tensor[index : index + 1] for name, tensor in self.state_dict().items()})
+        return alone
+
+
+def stack(models: Sequence[Transformer]) -> Transformer:
+    """Put models of one configuration side by side, in this order.
+
+    Raises
+    ------
+    ParameterError
+        If the configurations differ or there is no model.
+    """
+    if len({model.config for model in models}) != 1:
+        raise ParameterError("models", "stack", "one or more models of one configuration", len(models))
+    together = Transformer(models[0].config, sum(model.members for model in models))
+    states = [model.state_dict() for model in models]
+    together.load_state_dict({name: torch.cat([state[name] for state in states]) for name in states[0]})
+    return together
+
+
+def _shapes(config: TransformerConfig) -> dict[str, tuple[int, ...]]:
+    """Shape of each parameter of one model."""
+    d, r = config.dimension, config.hidden
+    shapes: dict[str, tuple[int, ...]] = {"embedding": (d,), "positions": (config.length, d)}
+    if config.attention != "none":
+        shapes.update(query=(d, d), key=(d, d), value=(d, d), output=(d, d))
+    shapes.update(inner=(r, d), outer=(d, r))
+    if not config.tied:
+        shapes["head"] = (d,)
+    return shapes | {"bias": ()}
+
+
+def _apply(matrices: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
+    """Apply matrices of shape (M, k, d) to vectors of shape (M, B, n, d)."""
+    flat = torch.bmm(vectors.flatten(1, 2), matrices.mT)
+    return flat.view(*vectors.shape[:-1], matrices.shape[-2])
