@@ -98,7 +98,7 @@ class Architecture:
         return self.kernels(chain).distance_many(points, chain.target_sign, *self._vocabulary(chain))
 
     def invariant_values(self, chain: Chain, points) -> dict[str, np.ndarray]:
-        """The conserved quantities by name, each of shape (n,); infinite at w = 0."""
+        """The conserved quantities by name, each of shape (n,); NaN at w = 0, where E has no value."""
         found = self.kernels(chain).invariant_many(self.points("invariants", points), *self._vocabulary(chain))
         return dict(zip(self.invariants, (found,)))
 

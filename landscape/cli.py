@@ -69,6 +69,8 @@ def _finite(data):
         return [_finite(value) for value in data]
     if isinstance(data, float):
         return data if math.isfinite(data) else None
+    if isinstance(data, str):  # a file name in another encoding comes with surrogates, which are no JSON text
+        return data.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return data
 
 

@@ -35,11 +35,13 @@ CHAPTERS: dict[str, tuple[Callable[..., Chapter], tuple[str, ...]]] = {
 }
 
 
-def derive_all() -> dict[str, Chapter]:
-    """Every chapter by name, derived but not yet checked."""
+def derive_all(last: str | None = None) -> dict[str, Chapter]:
+    """Every chapter by name (or all up to `last`), derived but not yet checked."""
     chapters: dict[str, Chapter] = {}
     for name, (build, needs) in CHAPTERS.items():
         chapters[name] = build(*(chapters[need] for need in needs))
+        if name == last:
+            break
     return chapters
 
 
@@ -68,7 +70,7 @@ def kernel_files(chapters: dict[str, Chapter]) -> dict[str, str]:
 
 def derivation_files(chapters: dict[str, Chapter]) -> dict[str, str]:
     """The derivations as Markdown, LaTeX and JSON: text by path relative to the checkout."""
-    found = {"derivations/README.md": render.index(list(chapters.values()))}
+    found = {}
     for name, chapter in chapters.items():
         found[f"derivations/{name}.md"] = render.markdown(chapter)
         found[f"derivations/{name}.tex"] = render.latex(chapter)
@@ -111,11 +113,11 @@ def main(out, check, list_only, only, as_json):
     root = out or checkout()
     if root is None:
         raise click.UsageError("Outside a checkout '--out DIR' is required.")
-    chapters = derive_all()
-    files = derivation_files(chapters) | kernel_files(chapters)
+    chapters = derive_all(only)
     shown = chapters if only is None else {only: chapters[only]}
-    if only is not None:
-        files = {name: text for name, text in files.items() if name.startswith(f"derivations/{only}.")}
+    files = derivation_files(shown)
+    if only is None:
+        files |= kernel_files(chapters) | {"derivations/README.md": render.index(list(chapters.values()))}
     failures = failed_steps(shown)
     changes = differing(root, files) if check else []
     if not check and not failures:

@@ -47,7 +47,7 @@ class Portrait:
         Grid of starts.
     labels : ndarray of int8, shape (e.size, w.size)
     kappa, invariant : ndarray, shape (e.size, w.size)
-        Gap and conserved quantity on the grid; infinities are left out of the drawing.
+        Gap and conserved quantity on the grid; what is not finite is left out of the drawing.
     kappa_star : float
     separatrix : ndarray of shape (n, 2)
     pieces : list of (name, low, high)
@@ -68,14 +68,14 @@ class Portrait:
     arrows: tuple = ()
 
 
-def new_figure(rows: int, columns: int, width: float, height: float):
-    """A figure with an Agg canvas and a grid of axes that share their scales."""
+def new_figure(rows: int, columns: int, width: float, height: float, *, share_horizontal: bool = True):
+    """A figure with an Agg canvas and a grid of axes that share their vertical (and horizontal) scales."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=share_horizontal, sharey=True)
     return figure, axes
 
 

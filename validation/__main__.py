@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
 from pathlib import Path
 
@@ -39,7 +40,7 @@ def run(name, quick, runs, seed, out, as_json):
     if runs == 0:
         raise click.UsageError("Invalid value for '--runs': 0 is not at least 1.")
     experiment = experiments.find(name)
-    folder = out or Path("results") / "validation" / name
+    folder = usable(out or Path("results") / "validation" / name)
     if not as_json:
         for label in ("prediction", "horizon", "success", "tolerance"):
             click.echo(f"{label:<11} {getattr(experiment, label)}")
@@ -47,6 +48,17 @@ def run(name, quick, runs, seed, out, as_json):
     outcome = conduct(experiment, quick=quick, seed=seed, folder=folder, runs=runs)
     files = [str(path) for path in experiment.draw(outcome, folder)]
     click.echo(strict_json(as_data(outcome, files)) if as_json else table(outcome, files))
+
+
+def usable(folder: Path) -> Path:
+    """Make the folder of the records before anything is trained; refuse one that cannot be made or written to."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.UsageError(f"Invalid value for '--out': {str(folder)!r}: {error.strerror}.") from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise click.UsageError(f"Invalid value for '--out': {str(folder)!r} is not writable.")
+    return folder
 
 
 def as_data(outcome: Outcome, files: list[str]) -> dict:

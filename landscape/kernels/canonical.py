@@ -56,7 +56,7 @@ def slope_factor(w, c):
 
 @kernel
 def invariant(e, w, c):
-    """Conserved quantity E; -inf or inf at w = 0."""
+    """Conserved quantity E; NaN at w = 0, where it tends to infinities of both signs."""
     sigma_w = ((1.0) if (w > 0.0) else (-1.0) if (w < 0.0) else (0.0))
     return e**2 - w**2 - 2.0*sigma_w*math.log(abs(w))/c
 

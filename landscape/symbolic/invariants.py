@@ -127,7 +127,7 @@ def invariant(gap: Chapter, derivatives: Chapter, sets: Chapter) -> Chapter:
     chapter.results["kernels"] = (
         Kernel("slope_factor", (w, curvature), (cancelled(derivatives["gap_gradient"][0] / (2 * scale * e)),),
                "B = 1 + c w|w|: on e = 0 its sign tells minima from maxima.", sign),
-        Kernel("invariant", (e, w, curvature), (energy.subs(log(w**2), 2 * log(abs(w))),), "Conserved quantity E; -inf or inf at w = 0.", sign),
+        Kernel("invariant", (e, w, curvature), (energy.subs(log(w**2), 2 * log(abs(w))),), "Conserved quantity E; NaN at w = 0, where it tends to infinities of both signs.", sign),
         Kernel("threshold", (w, curvature), (compact,), "e² on the separatrix, for w < 0.", lets),
         Kernel("margin_scale", (e, w, curvature), (rounding,),
                "Size of the terms of E - E_sad and of what rounding s moves it by, for w < 0.", lets),

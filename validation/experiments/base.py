@@ -102,7 +102,16 @@ def wilson(successes: int, runs: int, z: float = 1.959963984540054) -> tuple[flo
 
 
 def real_limit(loss: float, chain: Chain, tolerance: float = 0.1) -> str:
-    """Where a training ended: within `tolerance` of the gap from the bigram loss, from the unigram loss, or between."""
+    """Where a training ended, by its held-out loss in nats.
+
+    Returns
+    -------
+    {"global", "local", "between", "diverged"}
+        Within `tolerance` of the unigram-bigram difference of the bigram loss, or of the unigram loss, or of
+        neither; "diverged" if the loss is not finite.
+    """
+    if not math.isfinite(loss):
+        return "diverged"
     share = (loss - chain.bigram_loss) / (chain.unigram_loss - chain.bigram_loss)
     if abs(share) <= tolerance:
         return "global"
@@ -119,6 +128,11 @@ def run_arm(arm: Arm, runs: int, seed: int, folder: Path) -> list[dict]:
             records.save(folder, settings[index], result)
             results[index] = result
     return results
+
+
+def _finite(values: np.ndarray) -> list[float | None]:
+    """The numbers as plain data, None for what is not finite: a record is strict JSON."""
+    return [value if math.isfinite(value) else None for value in values.tolist()]
 
 
 def _train_together(arm: Arm, indices: list[int], seed: int) -> list[dict]:
@@ -142,27 +156,36 @@ def _train_together(arm: Arm, indices: list[int], seed: int) -> list[dict]:
         {
             "point": list(points[k]), "predicted": predicted[k],
             "observed": real_limit(float(curves.held_out[k, -1]), arm.chain),
-            "steps": curves.steps.tolist(), "training": curves.training[k].tolist(),
-            "evaluated": curves.evaluated.tolist(), "held_out": curves.held_out[k].tolist(),
-            "held_out_error": curves.held_out_error[k].tolist(),
+            "steps": curves.steps.tolist(), "training": _finite(curves.training[k]),
+            "evaluated": curves.evaluated.tolist(), "held_out": _finite(curves.held_out[k]),
+            "held_out_error": _finite(curves.held_out_error[k]),
         }
         for k in range(len(indices))
     ]
 
 
 def judge(arm: Arm, results: list[dict]) -> Verdict:
-    """Compare the real limits with the predicted ones; a held-out loss below the bigram loss fails too."""
+    """Compare the real limits with the predicted ones.
+
+    A run also fails its arm if at any evaluation its held-out loss is more than 4 standard errors below the
+    bigram loss: no model can be better than the chain's entropy rate.
+    """
     def tally(key):
         words = [result[key] for result in results]
         return {word: words.count(word) for word in sorted(set(words))}
 
     agree = sum(result["observed"] == result["predicted"] for result in results)
-    floor = arm.chain.bigram_loss
-    below = sum(result["held_out"][-1] < floor - 4 * result["held_out_error"][-1] for result in results)
+    below = sum(_falls_below(arm.chain.bigram_loss, result) for result in results)
     return Verdict(
         arm=arm.name, predicted=tally("predicted"), observed=tally("observed"), agree=agree, runs=len(results),
         interval=wilson(agree, len(results)), below_bigram=below, passed=agree == len(results) and below == 0,
     )
+
+
+def _falls_below(floor: float, result: dict) -> bool:
+    """Whether a held-out loss of a run is more than 4 standard errors below `floor`."""
+    measured = zip(result["held_out"], result["held_out_error"], strict=True)
+    return any(None not in pair and pair[0] < floor - 4 * pair[1] for pair in measured)
 
 
 def conduct(experiment: Experiment, *, quick: bool, seed: int, folder: Path, runs: int | None = None) -> Outcome:

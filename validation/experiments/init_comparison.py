@@ -32,9 +32,7 @@ def arms(quick: bool) -> list[Arm]:
 def draw(outcome: Outcome, folder: Path) -> list[Path]:
     """Loss curves by start, a panel for each optimiser, against the unigram and bigram losses."""
     optimisers = list(dict.fromkeys(arm.optimiser.words for arm in outcome.arms))
-    figure, axes = plots.new_figure(1, len(optimisers), 4.6 * len(optimisers) + 0.6, 4.0)
-    for axis in axes[0]:
-        axis.sharex(axis)
+    figure, axes = plots.new_figure(1, len(optimisers), 4.6 * len(optimisers) + 0.6, 4.0, share_horizontal=False)
     for axis, words in zip(axes[0], optimisers):
         for arm in outcome.arms:
             if arm.optimiser.words == words:
@@ -44,7 +42,7 @@ def draw(outcome: Outcome, folder: Path) -> list[Path]:
         axis.set_title(words, fontsize=10)
         axis.set_xlabel("training steps")
     axes[0, 0].set_ylabel("training loss (nats per symbol)")
-    figure.suptitle("Predicted: N(0, 0.02) stays at the unigram loss, (1, -1) reaches the bigram loss", fontsize=10)
+    figure.suptitle("Predicted: N(0, 0.02) stays at the unigram loss,\na start around (1, -1) reaches the bigram loss", fontsize=10)
     axes[0, 0].legend(fontsize=8, frameon=False)
     paths = [folder / f"init_comparison.{suffix}" for suffix in ("png", "pdf")]
     for path in paths:
@@ -54,7 +52,7 @@ def draw(outcome: Outcome, folder: Path) -> list[Path]:
 
 def _curves(axis, arm: Arm, results: list[dict]) -> None:
     name = next(name for name, start in STARTS.items() if start == arm.start)
-    steps, losses = np.array(results[0]["steps"]), np.array([result["training"] for result in results])
+    steps, losses = np.array(results[0]["steps"]), np.array([result["training"] for result in results], dtype=float)
     label = f"{name}: median and range of {len(results)} runs"
     axis.fill_between(steps, losses.min(axis=0), losses.max(axis=0), color=COLOURS[name], alpha=0.25, linewidth=0)
     axis.plot(steps, np.median(losses, axis=0), color=COLOURS[name], linewidth=1.8, label=label)
