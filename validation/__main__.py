@@ -28,7 +28,7 @@ def list_experiments(as_json):
 
 @cli.command()
 @click.argument("name")
-@click.option("--quick", is_flag=True, help="Fewer runs and optimisers: minutes instead of an hour.")
+@click.option("--quick", is_flag=True, help="Fewer runs and fewer optimisers.")
 @click.option("--runs", type=COUNT, help="Runs in each arm.")
 @click.option("--seed", type=COUNT, default=0, show_default=True, help="Decides all weights and data.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder; run again on it to resume.")
@@ -84,10 +84,11 @@ def table(outcome: Outcome, files: list[str]) -> str:
             f"{verdict.arm:<34}{words(verdict.predicted):<14}{words(verdict.observed):<24}"
             f"{f'{verdict.agree}/{verdict.runs}':<8}[{low:.2f}, {high:.2f}]"
         )
-    passed = all(verdict.passed for verdict in outcome.verdicts)
     below = sum(verdict.below_bigram for verdict in outcome.verdicts)
     lines.append("")
-    lines.append(f"verdict     {'confirmed' if passed else 'REFUTED'}; {below} held-out losses below the bigram loss")
+    for verdict in outcome.verdicts:
+        lines.append(f"{'confirmed' if verdict.passed else 'REFUTED':<12}{verdict.arm}")
+    lines.append(f"{below} runs with a held-out loss below the bigram loss")
     return "\n".join(lines + [f"written     {path}" for path in files])
 
 

@@ -124,3 +124,14 @@ def test_targets_are_the_next_symbols():
     logits = model(symbols[..., :-1])
     expected = torch.nn.functional.softplus(-(2 * symbols[..., 1:] - 1) * logits)
     assert torch.allclose(model.losses(symbols), expected, atol=1e-14)
+
+
+def test_training_gives_torch_its_threads_back():
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        schedule = Schedule(steps=1, batch=1, log_every=1, evaluate_every=1, held_out=2)
+        ensemble([0], BinaryChain(0.5, 0.8), TransformerConfig(length=4), schedule)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

@@ -12,6 +12,7 @@ import numpy as np
 import landscape
 from landscape.chains import Chain
 from landscape.outcomes import Label
+from landscape.parameters import ParameterError
 from validation import data, records
 from validation.starts import Start
 from validation.training import Optimiser, Schedule, train
@@ -101,17 +102,24 @@ def wilson(successes: int, runs: int, z: float = 1.959963984540054) -> tuple[flo
     return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
 
 
-def real_limit(loss: float, chain: Chain, tolerance: float = 0.1) -> str:
+def real_limit(loss: float | None, chain: Chain, tolerance: float = 0.1) -> str:
     """Where a training ended, by its held-out loss in nats.
 
     Returns
     -------
     {"global", "local", "between", "diverged"}
         Within `tolerance` of the unigram-bigram difference of the bigram loss, or of the unigram loss, or of
-        neither; "diverged" if the loss is not finite.
+        neither; "diverged" if the loss is not finite (None in a record).
+
+    Raises
+    ------
+    ParameterError
+        At the threshold, where the two losses agree and there is nothing to tell apart.
     """
-    if not math.isfinite(loss):
+    if loss is None or not math.isfinite(loss):
         return "diverged"
+    if chain.target_sign == 0:
+        raise ParameterError("chain", "real_limit", "off its threshold, where unigram and bigram losses agree", chain)
     share = (loss - chain.bigram_loss) / (chain.unigram_loss - chain.bigram_loss)
     if abs(share) <= tolerance:
         return "global"
@@ -119,7 +127,11 @@ def real_limit(loss: float, chain: Chain, tolerance: float = 0.1) -> str:
 
 
 def run_arm(arm: Arm, runs: int, seed: int, folder: Path) -> list[dict]:
-    """The results of an arm's runs: those on record, and the others trained together as one ensemble."""
+    """The results of an arm's runs: those on record, and the others trained together as one ensemble.
+
+    Records hold what was measured. What was predicted and what that amounts to are worked out here each time,
+    so that a record never keeps the answer of an older rule.
+    """
     settings = [arm.settings(seed, index) for index in range(runs)]
     results = [records.load(folder, each) for each in settings]
     missing = [index for index, result in enumerate(results) if result is None]
@@ -127,7 +139,11 @@ def run_arm(arm: Arm, runs: int, seed: int, folder: Path) -> list[dict]:
         for index, result in zip(missing, _train_together(arm, missing, seed)):
             records.save(folder, settings[index], result)
             results[index] = result
-    return results
+    codes = landscape.limit(arm.chain, [result["point"] for result in results])
+    return [
+        result | {"predicted": Label(int(code)).word, "observed": real_limit(result["held_out"][-1], arm.chain)}
+        for result, code in zip(results, codes)
+    ]
 
 
 def _finite(values: np.ndarray) -> list[float | None]:
@@ -143,7 +159,6 @@ def _train_together(arm: Arm, indices: list[int], seed: int) -> list[dict]:
         arm.start.fill_(model, point, data.torch_generator(data.stream(seed, index, "weights")))
         points.append(point)
         models.append(model)
-    predicted = [Label(int(code)).word for code in landscape.limit(arm.chain, points)]
     chains = [arm.chain] * len(indices)
     length, schedule = arm.config.length, arm.schedule
     curves = train(
@@ -154,8 +169,7 @@ def _train_together(arm: Arm, indices: list[int], seed: int) -> list[dict]:
     )
     return [
         {
-            "point": list(points[k]), "predicted": predicted[k],
-            "observed": real_limit(float(curves.held_out[k, -1]), arm.chain),
+            "point": list(points[k]),
             "steps": curves.steps.tolist(), "training": _finite(curves.training[k]),
             "evaluated": curves.evaluated.tolist(), "held_out": _finite(curves.held_out[k]),
             "held_out_error": _finite(curves.held_out_error[k]),
