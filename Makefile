@@ -11,8 +11,7 @@ run: $(VENV)/core.stamp        ## the main job with the core alone: derive, map,
 	$(BIN)/python -m landscape.derive --out results
 	$(BIN)/python -m landscape.tour results
 
-test: $(VENV)/all.stamp        ## every test that is not marked slow or benchmark
-	$(BIN)/python -m landscape.derive --check
+test: $(VENV)/all.stamp        ## every test that is not marked slow or benchmark; they check the derivations too
 	$(BIN)/python -m pytest -m "not slow and not benchmark"
 
 venv: $(VENV)/all.stamp        ## everything, torch included

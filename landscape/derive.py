@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from landscape import codegen
+from landscape.command import run_command, strict_json
 from landscape.files import write_text
 from landscape.symbolic import render
 from landscape.symbolic.binary_chain import binary_chain
@@ -78,6 +79,12 @@ def derivation_files(chapters: dict[str, Chapter]) -> dict[str, str]:
     return found
 
 
+def all_files(chapters: dict[str, Chapter]) -> dict[str, str]:
+    """Everything that is written: text by path relative to the checkout."""
+    readme = {"derivations/README.md": render.index(list(chapters.values()))}
+    return derivation_files(chapters) | readme | kernel_files(chapters)
+
+
 def checkout() -> Path | None:
     """The root of the checkout that this module runs from, or None if it runs from an installation."""
     root = Path(__file__).resolve().parent.parent
@@ -108,23 +115,21 @@ def differing(root: Path, files: dict[str, str]) -> list[str]:
 def main(out, check, list_only, only, as_json):
     """Derive everything, check it, write derivations/ and the generated kernels."""
     if list_only:
-        click.echo(render.dump({"chapters": list(CHAPTERS)}) if as_json else "\n".join(CHAPTERS))
+        click.echo(strict_json({"chapters": list(CHAPTERS)}) if as_json else "\n".join(CHAPTERS))
         return
     root = out or checkout()
     if root is None:
         raise click.UsageError("Outside a checkout '--out DIR' is required.")
     chapters = derive_all(only)
     shown = chapters if only is None else {only: chapters[only]}
-    files = derivation_files(shown)
-    if only is None:
-        files |= kernel_files(chapters) | {"derivations/README.md": render.index(list(chapters.values()))}
+    files = all_files(chapters) if only is None else derivation_files(shown)
     failures = failed_steps(shown)
     changes = differing(root, files) if check else []
     if not check and not failures:
         for name, text in files.items():
             write_text(root / name, text)
     if as_json:
-        click.echo(render.dump({
+        click.echo(strict_json({
             "chapters": [render.as_data(chapter) for chapter in shown.values()], "failed": failures, "changed": changes,
         }))
     else:
@@ -141,6 +146,4 @@ def main(out, check, list_only, only, as_json):
 
 
 if __name__ == "__main__":
-    from landscape.cli import run_command
-
     run_command(main)

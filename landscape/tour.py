@@ -8,7 +8,7 @@ import click
 
 from landscape import basins, gallery
 from landscape.chains import BinaryChain
-from landscape.cli import run_command
+from landscape.command import run_command
 from landscape.critical import critical_sets
 
 CHAINS = (BinaryChain(0.5, 0.8), BinaryChain(0.2, 0.3))

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import landscape
-from landscape import cli
+from landscape import cli, command
 
 
 def strict(text):
@@ -161,14 +161,14 @@ def test_what_cannot_be_written_is_exit_one(call, tmp_path):
 
 
 def test_strict_json_has_null_for_what_is_not_finite():
-    assert json.loads(cli.strict_json({"a": [math.nan, math.inf, 1.5], "b": {"c": None}})) == {"a": [None, None, 1.5], "b": {"c": None}}
-    assert cli.strict_json({"é": "λ"}).isascii()
+    assert json.loads(command.strict_json({"a": [math.nan, math.inf, 1.5], "b": {"c": None}})) == {"a": [None, None, 1.5], "b": {"c": None}}
+    assert command.strict_json({"é": "λ"}).isascii()
 
 
 def test_help_and_version():
     runner = CliRunner()
-    for command in ([], ["chain"], ["classify"], ["basins"], ["separatrix"], ["critical"], ["figures"]):
-        shown = runner.invoke(cli.cli, [*command, "--help"])
+    for name in ([], ["chain"], ["classify"], ["basins"], ["separatrix"], ["critical"], ["figures"]):
+        shown = runner.invoke(cli.cli, [*name, "--help"])
         assert shown.exit_code == 0 and "Usage" in shown.output and shown.output.isascii()
     assert landscape.__version__ in runner.invoke(cli.cli, ["--version"]).output
 

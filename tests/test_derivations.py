@@ -14,7 +14,11 @@ def test_every_step_holds(chapters):
     assert sum(len(chapter.steps) for chapter in chapters.values()) >= 50
 
 
-def test_every_chapter_is_checked_off_both_sides_of_the_threshold(chapters):
+def test_what_is_committed_is_what_derive_writes(chapters):
+    assert derive.differing(ROOT, derive.all_files(chapters)) == []
+
+
+def test_every_chapter_is_checked_on_both_sides_of_the_threshold(chapters):
     from landscape.symbolic.limits import integrated_starts
 
     cases = integrated_starts()

@@ -164,6 +164,14 @@ def test_critical_sets_contain_what_a_search_finds(chain):
     assert np.abs(landscape.gradient(chain, line)).max() < 1e-9
     model = landscape.architecture("canonical")
     generator = np.random.default_rng(9)
+    curve = []
+    while len(curve) < 20:  # random members of the curve of global minima
+        side, w = generator.choice([-1, 1]), generator.uniform(-3, 2)
+        scale, c = model.constants(chain, side)
+        if star * (1 + c * w * abs(w)) > 0.05:
+            curve.append((side * math.sqrt(star / (scale * (1 + c * w * abs(w)))), w))
+    assert np.abs(landscape.gradient(chain, curve)).max() < 1e-9
+    assert landscape.loss(chain, curve) == pytest.approx(np.full(20, chain.bigram_loss), abs=1e-14)
     for start in generator.uniform(-2, 2, size=(40, 2)):
         end = optimize.least_squares(lambda y: landscape.gradient(chain, y)[0], start, xtol=1e-15, ftol=1e-15, gtol=1e-15).x
         on_curve = abs(model.kappa(chain, end)[0] - star) < 1e-4

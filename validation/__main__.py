@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from landscape.cli import COUNT, run_command, strict_json
+from landscape.command import COUNT, run_command, strict_json
 from validation import experiments
 from validation.experiments.base import Outcome, conduct
 
