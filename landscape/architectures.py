@@ -113,8 +113,10 @@ class Architecture:
         chain.require_interior("critical_sets")
         losses = {"bigram": chain.bigram_loss, "unigram": chain.unigram_loss}
         if chain.target_sign == 0:
-            equations = "kappa(e, w) = 0: the line e = 0 and the line on which 1 + c w|w| = 0"
-            return [CriticalSet("global minima", "global minima", 1, 0, 1, losses["bigram"], equations)]
+            # κ* = 0: the gap vanishes across B = 0, and to second order on e = 0, where the loss grows like e⁴
+            lines = " or ".join(f"w = {saddle:.9g}" for saddle in sorted(set(self.saddles(chain))))
+            found = ((1, f"e != 0, {lines}"), (2, "e = 0"))
+            return [CriticalSet("global minima", "global minima", 1, 0, n, losses["bigram"], where) for n, where in found]
         rows = {row["name"]: row for row in SETS}
         found = [self._set(rows["global minima"], losses, f"kappa(e, w) = {chain.kappa_star:.9g}")]
         for name, low, high in self.line_pieces(chain):
@@ -138,6 +140,8 @@ class Architecture:
         Where c differs across e = 0 (S >= 3 symbols) the piece between the two saddles attracts from one
         side of the line and repels on the other.
         """
+        if chain.target_sign == 0:
+            return [("global minima", -math.inf, math.inf)]
         low, high = sorted(self.saddles(chain))
         left, right = ("local minima", "maxima") if chain.target_sign > 0 else ("maxima", "local minima")
         middle = "saddle" if low == high else "half-stable saddles"

@@ -47,7 +47,7 @@ class Portrait:
         Grid of starts.
     labels : ndarray of int8, shape (e.size, w.size)
     kappa, invariant : ndarray, shape (e.size, w.size)
-        Gap and conserved quantity on the grid; what is not finite is left out of the drawing.
+        Gap (or, where kappa_star is 0, a multiple of it that changes sign where it vanishes off e = 0) and conserved quantity on the grid; what is not finite is left out of the drawing.
     kappa_star : float
     separatrix : ndarray of shape (n, 2)
     pieces : list of (name, low, high)
@@ -168,8 +168,9 @@ def legend(figure, portraits, columns: int = 4) -> None:
     handles = [Patch(facecolor=REGIONS[label], edgecolor="#777777", label=text)
                for label, text in REGION_NAMES.items() if label.value in present]
     handles.append(Line2D([], [], label="global minima", **LINES["global minima"]))
-    handles += [Line2D([], [], label=name, **LINES[name]) for name in LINES if name in pieces]
+    handles += [Line2D([], [], label=name, **LINES[name]) for name in LINES if name in pieces - {"global minima"}]
     if "saddle" in pieces:
         handles.append(Line2D([], [], marker="D", markerfacecolor="white", color="black", linestyle="none", label="saddle"))
-    handles.append(Line2D([], [], label="separatrix", **SEPARATRIX))
+    if any(len(portrait.separatrix) for portrait in portraits):
+        handles.append(Line2D([], [], label="separatrix", **SEPARATRIX))
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, fontsize=8, frameon=False)

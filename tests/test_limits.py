@@ -181,6 +181,17 @@ def test_critical_sets_contain_what_a_search_finds(chain):
     assert names[3] == ("saddle" if low == high else "half-stable saddles")
 
 
+def test_at_the_threshold_one_line_of_minima_is_degenerate():
+    chain = BinaryChain(0.3, 0.7)
+    across, line = landscape.critical_sets(chain)
+    for found, member in ((across, (0.8, SADDLE)), (line, (0.0, 0.4)), (line, (0.0, -1.3))):
+        eigenvalues = np.linalg.eigvalsh(landscape.hessian(chain, member)[0])
+        assert (np.sum(eigenvalues < -1e-9), np.sum(np.abs(eigenvalues) < 1e-9)) == (found.index, found.nullity)
+        assert landscape.loss(chain, member)[0] == pytest.approx(found.loss, abs=1e-14)
+    rise = [landscape.loss(chain, (e, 0.4))[0] - chain.bigram_loss for e in (0.02, 0.04)]
+    assert rise[1] / rise[0] == pytest.approx(16, rel=0.02)
+
+
 @pytest.mark.parametrize("chain", [ABOVE, BELOW, BinaryChain(0.9, 0.4)], ids=str)
 def test_index_and_nullity_are_those_of_the_hessian(chain):
     star = chain.kappa_star

@@ -65,6 +65,19 @@ def test_a_region_that_occurs_is_in_the_legend(tmp_path):
     assert {"to a saddle", "half-stable saddles", "separatrix", "global minima", "local minima", "maxima"} <= texts
 
 
+def test_at_the_threshold_both_lines_of_global_minima_are_drawn(tmp_path):
+    data = portrait(BinaryChain(0.3, 0.7), "test", e=(-2, 2, 41), w=(-2, 2, 41))
+    figure, axes = plots.new_figure(1, 1, 3, 3)
+    plots.basins(axes[0, 0], data)
+    plots.legend(figure, [data])
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["to a global minimum", "global minima"]
+    (line,) = axes[0, 0].get_lines()
+    assert line.get_xdata() == pytest.approx([-2, 2]) and line.get_ydata() == pytest.approx([0, 0])
+    (contour,) = axes[0, 0].collections
+    vertices = np.concatenate([path.vertices for path in contour.get_paths()])
+    assert vertices[:, 0] == pytest.approx(np.full(len(vertices), -(0.5**0.5)), abs=2e-3) and np.ptp(vertices[:, 1]) > 3.9
+
+
 def test_w_is_horizontal_and_e_vertical(tmp_path):
     data = portrait(BinaryChain(0.5, 0.8), "test", e=(-1, 1, 11), w=(-3, 2, 21))
     figure, axes = plots.new_figure(1, 1, 3, 3)

@@ -23,13 +23,20 @@ def dress(chain: Chain, title: str, labels: np.ndarray, nodes: dict, arrows: int
     points = _grid(nodes["e"], nodes["w"])
     return Portrait(
         title=title, e=nodes["e"], w=nodes["w"], labels=labels,
-        kappa=model.kappa(chain, points).reshape(shape),
+        kappa=_crossing(chain, model, points).reshape(shape),
         invariant=model.invariant_values(chain, points)["E"].reshape(shape),
         kappa_star=chain.kappa_star,
         separatrix=model.separatrix(chain, reach=max(np.abs(points).max(), 1.0), n=300),
-        pieces=model.line_pieces(chain) if chain.target_sign else [],
+        pieces=model.line_pieces(chain),
         arrows=descent_arrows(chain, model, nodes["e"], nodes["w"], arrows) if arrows else (),
     )
+
+
+def _crossing(chain: Chain, model, points: np.ndarray) -> np.ndarray:
+    """The gap; at the threshold, where it only touches κ* = 0 on e = 0, the gap of a start with the same w and e = ±1."""
+    if chain.target_sign:
+        return model.kappa(chain, points)
+    return model.kappa(chain, np.stack([np.where(points[:, 0] < 0, -1.0, 1.0), points[:, 1]], axis=1))
 
 
 def descent_arrows(chain: Chain, model, e: np.ndarray, w: np.ndarray, count: int) -> tuple:
