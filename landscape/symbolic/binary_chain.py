@@ -15,7 +15,7 @@ from landscape.symbolic.references import (
     best_bias, best_logits, conditional_entropy, cross_entropy, long_run_law, minimised_loss,
 )
 from landscape.symbolic.steps import Chapter, Check, Kernel
-from landscape.symbolic.symbols import bias, kappa, p, q
+from landscape.symbolic.symbols import bias, kappa, logit_one, logit_zero, p, q
 
 POINTS = tuple(
     {kappa: mpf(k), p: mpf(a) / 100, q: mpf(b) / 100}
@@ -80,7 +80,6 @@ def binary_chain() -> Chapter:
         ),
     )
     bigram_value = law[0] * entropy(p) + law[1] * entropy(q)
-    logit_zero, logit_one = Symbol("ell_0", real=True), Symbol("ell_1", real=True)
 
     def expected(zero, one):
         return sum(
@@ -196,34 +195,37 @@ def binary_chain() -> Chapter:
     l0, l1 = logit_zero, logit_one
     at_optimum = {l0: bias, l1: kappa + bias}
 
-    def close(expression):
-        return expression.subs({l1: kappa + l0}).subs(l0, best_value)
+    def with_logits(point):
+        b = best_bias(*numbers(point))
+        return {**point, l0: b, l1: point[kappa] + b}
 
+    at_logits = {"values": with_logits, **at}
     value = expected(l0, l1)
     chapter.add(
         "phi",
-        "The loss at the best bias.",
+        "The loss at the best bias, written in its two logits $\\ell_0=b^*$ and $\\ell_1=\\kappa+b^*$.",
         r"\varphi(\kappa)",
-        close(value),
+        value,
         simplify(value.subs(at_optimum) - loss),
         Check(
             "minimisation of the cross-entropy over the bias",
             reference=lambda point: minimised_loss(*numbers(point)),
-            **at,
+            **at_logits,
         ),
     )
+    chapter.results["phi_closed"] = value.subs({l1: kappa + l0}).subs(l0, best_value)
     # The bias equation, σ(ℓ0) = p - π1 (σ(ℓ1) - (1 - q)) / π0, is used through the envelope theorem only.
     slope = factor(expand(upright(diff(value, l1))))
     chapter.add(
         "phi_prime",
         "The envelope theorem: $\\varphi'=\\partial L/\\partial\\kappa$ at $b=b^*$.",
         r"\varphi'(\kappa)",
-        close(slope),
+        slope,
         simplify(elementary(diff(loss, kappa) - slope.subs(at_optimum))),
         Check(
             "numerical derivative of the minimised loss",
             reference=lambda point: mpmath.diff(lambda k: minimised_loss(k, point[p], point[q]), point[kappa]),
-            **at,
+            **at_logits,
         ),
     )
     v0, v1 = Symbol("v_0", positive=True), Symbol("v_1", positive=True)
@@ -237,7 +239,7 @@ def binary_chain() -> Chapter:
         "The Schur complement of the bias in the Hessian of $L(\\kappa,b)$. With $v_x=\\pi_x\\sigma(\\ell_x)\\sigma(-\\ell_x)$ "
         "it is $v_0v_1/(v_0+v_1)>0$: $\\varphi$ is strictly convex.",
         r"\varphi''(\kappa)",
-        close(bend),
+        bend,
         Matrix(
             [cancelled(elementary(schur - bend.rewrite(exp).subs(at_optimum)).subs(in_powers))]
             + [cancelled(elementary(curvatures[v] * inverses[v].rewrite(exp)).subs(l0, log(odds)).subs(l1, log(odds)) - 1)
@@ -247,7 +249,7 @@ def binary_chain() -> Chapter:
         Check(
             "second numerical derivative of the minimised loss",
             reference=lambda point: mpmath.diff(lambda k: minimised_loss(k, point[p], point[q]), point[kappa], 2),
-            **at,
+            **at_logits,
         ),
     )
     optimum = best[logit_one] - best[logit_zero]

@@ -10,6 +10,8 @@ states = Symbol("S", positive=True)
 # Logits: the gap κ and the bias b that is minimised out.
 kappa = Symbol("kappa", real=True)
 bias = Symbol("b", real=True)
+logit_zero = Symbol("ell_0", real=True)
+logit_one = Symbol("ell_1", real=True)
 
 # The canonical parameters, the signs of their branches, and their sizes within a branch.
 e = Symbol("e", real=True)

@@ -113,7 +113,7 @@ def symmetric_chain(binary: Chapter) -> Chapter:
                   reference=reference, **at),
         )
     two = value.subs({states: 2, kappa: kappa / 2})
-    from_binary = binary["phi"].subs(q, p)
+    from_binary = binary["phi_closed"].subs(q, p)
     in_one_sign = from_binary.replace(softplus, lambda x: softplus(-x) + x if x.could_extract_minus_sign() else softplus(x))
     chapter.add(
         "two_states", "At $S=2$ this is the two-state chain with $q=p$, whose gap is counted in units half as large.",
