@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from landscape import parameters
-from landscape.architectures import Architecture, architecture
+from landscape.architectures import Architecture, find
 from landscape.chains import Chain
 from landscape.files import replacing
 from landscape.outcomes import Label
@@ -19,7 +19,7 @@ from landscape.outcomes import Label
 BOX = (-2.0, 2.0, 401)
 
 
-def label_grid(chain: Chain, axes: dict, architecture_name: str | Architecture = "canonical"):
+def label_grid(chain: Chain, axes: dict, architecture: str | Architecture = "canonical"):
     """Exact labels on a grid, without the xarray wrapping.
 
     Parameters
@@ -33,7 +33,7 @@ def label_grid(chain: Chain, axes: dict, architecture_name: str | Architecture =
     nodes : dict of str to ndarray
         The coordinates of the grid.
     """
-    model = architecture(architecture_name)
+    model = find(architecture)
     missing = [name for name in model.parameters if name not in axes]
     if missing or set(axes) - set(model.parameters):
         wanted = ", ".join(model.parameters)
@@ -42,13 +42,13 @@ def label_grid(chain: Chain, axes: dict, architecture_name: str | Architecture =
     return model.label_grid(chain, nodes), nodes
 
 
-def basin_map(chain: Chain, architecture_name: str | Architecture = "canonical", **axes):
+def basin_map(chain: Chain, architecture: str | Architecture = "canonical", **axes):
     """Map the limit of every start on a grid, exactly.
 
     Parameters
     ----------
     chain : BinaryChain or SymmetricChain
-    architecture_name : str or Architecture
+    architecture : str or Architecture
     **axes : (low, high, n) or 1-D array
         An axis for each parameter, such as ``e=(-2, 2, 401)``; by default (-2, 2, 401).
 
@@ -58,7 +58,7 @@ def basin_map(chain: Chain, architecture_name: str | Architecture = "canonical",
         Variable ``label`` (int8, CF flags) over the architecture's parameters; `fractions` counts it,
         `landscape.plots.basins` draws it.
     """
-    model = architecture(architecture_name)
+    model = find(architecture)
     labels, nodes = label_grid(chain, {name: BOX for name in model.parameters} | axes, model)
     return as_dataset(labels, nodes, chain, model)
 
@@ -115,7 +115,7 @@ def fractions(labels) -> dict[str, float]:
 
 
 def separatrix(
-    chain: Chain, architecture_name: str | Architecture = "canonical", *, reach: float = 2.0, n: int = 400
+    chain: Chain, architecture: str | Architecture = "canonical", *, reach: float = 2.0, n: int = 400
 ) -> np.ndarray:
     """The boundary between the global basin and the rest, as a curve.
 
@@ -135,4 +135,4 @@ def separatrix(
     if reach <= 0.0:
         raise parameters.ParameterError("reach", "separatrix", "positive", reach)
     n = parameters.count("separatrix", "n", n, 2)
-    return architecture(architecture_name).separatrix(chain, reach, n)
+    return find(architecture).separatrix(chain, reach, n)

@@ -117,7 +117,7 @@ def critical(p, q, states, architecture, method, as_json):
 @click.option("--points", "points_file", type=click.Path(exists=True, dir_okay=False), help="CSV with a header of parameter names.")
 def classify(p, q, states, architecture, method, as_json, at, points_file):
     """Limit, loss, invariant, margin and distance to the basin boundary of given starts."""
-    from landscape.architectures import architecture as find
+    from landscape.architectures import find
     from landscape.critical import classify as classify_points
 
     model = find(architecture)
@@ -169,7 +169,7 @@ def read_points(path, names) -> list[tuple[float, ...]]:
 def basins(p, q, states, architecture, method, as_json, e_axis, w_axis, out, plot):
     """Map the limit of every start on a grid."""
     from landscape import basins as maps
-    from landscape.architectures import architecture as find
+    from landscape.architectures import find
 
     check_suffix("out", out, (".nc", ".zarr"))
     check_suffix("plot", plot, (".png", ".svg", ".pdf"))
@@ -213,7 +213,7 @@ def check_suffix(option: str, path: str | None, allowed: tuple[str, ...]) -> Non
 def separatrix(p, q, states, architecture, method, as_json, out, reach, n):
     """Write the boundary of the global basin as a curve."""
     from landscape import basins as maps
-    from landscape.architectures import architecture as find
+    from landscape.architectures import find
     from landscape.files import write_text
 
     found, model = make_chain(p, q, states), find(architecture)

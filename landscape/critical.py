@@ -6,17 +6,17 @@ import math
 
 import numpy as np
 
-from landscape.architectures import Architecture, architecture
+from landscape.architectures import Architecture, find
 from landscape.chains import Chain
 from landscape.outcomes import Classification, CriticalSet, Label
 
 
-def critical_sets(chain: Chain, architecture_name: str | Architecture = "canonical") -> list[CriticalSet]:
+def critical_sets(chain: Chain, architecture: str | Architecture = "canonical") -> list[CriticalSet]:
     """The critical sets of the loss, the bias minimised out."""
-    return architecture(architecture_name).critical_sets(chain)
+    return find(architecture).critical_sets(chain)
 
 
-def classify(chain: Chain, points, architecture_name: str | Architecture = "canonical") -> list[Classification]:
+def classify(chain: Chain, points, architecture: str | Architecture = "canonical") -> list[Classification]:
     """Label, gap, loss, invariants, margin and distance of every start.
 
     Parameters
@@ -29,7 +29,7 @@ def classify(chain: Chain, points, architecture_name: str | Architecture = "cano
     list of Classification
         What does not exist or is not finite at a start is None.
     """
-    model = architecture(architecture_name)
+    model = find(architecture)
     points = model.points("classify", points)
     labels = model.limit(chain, points)
     finite = np.isfinite(points).all(axis=1)

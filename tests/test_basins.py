@@ -112,3 +112,16 @@ def test_maps_counts_and_samples_do_not_depend_on_the_number_of_threads(run_pyth
     outputs = {run_python("-c", COUNTS, NUMBA_NUM_THREADS=threads).stdout for threads in (1, 2, 8, 16)}
     assert len(outputs) == 1
     assert str(1500 * 1300) in outputs.pop()
+
+
+def test_the_architecture_is_named_by_keyword_too():
+    chain, point = BinaryChain(0.5, 0.8), [(1.0, -1.0)]
+    model = landscape.architecture("canonical")
+    for name in ("canonical", model):
+        assert landscape.limit(chain, point, architecture=name)[0] == Label.GLOBAL
+        assert landscape.classify(chain, point, architecture=name)[0].label == "global"
+        assert landscape.basin_map(chain, architecture=name, e=(-1, 1, 3), w=(-1, 1, 3)).attrs["architecture"] == "canonical"
+        assert len(landscape.separatrix(chain, architecture=name, n=5)) == 10
+        assert len(landscape.critical_sets(chain, architecture=name)) == 4
+        assert landscape.gradient(chain, point, architecture=name).shape == (1, 2)
+    assert landscape.architecture(model) is model

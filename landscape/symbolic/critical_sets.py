@@ -91,7 +91,7 @@ def critical_sets(gap: Chapter, derivatives: Chapter) -> Chapter:
         bend * kappa_gradient[0] ** 2, bend * kappa_gradient[0] * kappa_gradient[1], bend * kappa_gradient[1] ** 2
     ])
     curve = settings(("1", "-0.9"), ("1", "0.4"), ("-1", "-1.5"), ("-1", "-1.25"))
-    curve = tuple(_moved_to_optimum(s) for s in curve)
+    curve = tuple(moved_to_optimum(s) for s in curve)
     chapter.add(
         "hessian_on_optimum",
         "On $\\kappa=\\kappa^*$ the Hessian is $\\varphi''(\\kappa^*)\\,\\nabla\\kappa\\nabla\\kappa^\\top$: one positive eigenvalue "
@@ -125,7 +125,7 @@ def critical_sets(gap: Chapter, derivatives: Chapter) -> Chapter:
     return chapter
 
 
-def _moved_to_optimum(setting: Setting) -> Setting:
+def moved_to_optimum(setting: Setting) -> Setting:
     """The point of the curve of global minima at this setting's w, where there is one."""
     with mpmath.workdps(60):
         if setting.states is None:

@@ -12,7 +12,7 @@ from sympy import And, Or, Piecewise, diff, exp, limit, log, series, simplify, s
 
 from landscape.symbolic.algebra import cancelled
 from landscape.symbolic.canonical import EVERYWHERE, Setting, settings
-from landscape.symbolic.critical_sets import HESSIAN, _moved_to_optimum
+from landscape.symbolic.critical_sets import HESSIAN, moved_to_optimum
 from landscape.symbolic.integration import NumericNetwork, outcomes
 from landscape.symbolic.primitives import elementary
 from landscape.symbolic.references import minimised_loss, softmax_loss
@@ -160,7 +160,7 @@ def speeds(derivatives: Chapter, sets: Chapter, conserved: Chapter) -> Chapter:
         r"\lambda_{\text{global}}", across,
         simplify((across - bend * (kappa_e**2 + kappa_w**2)).expand().subs(sign_w**2, 1)),
         Check("trace of the numerical Hessian of the minimised loss of a network on the curve of global minima",
-              cases=tuple(_moved_to_optimum(s) for s in settings(("1", "-1"), ("-1", "0.5"), ("1", "-1.5"))),
+              cases=tuple(moved_to_optimum(s) for s in settings(("1", "-1"), ("-1", "0.5"), ("1", "-1.5"))),
               values=Setting.point,
               reference=lambda s: sum(mpmath.diff(s.loss, (s.e, s.w), HESSIAN[i]) for i in (0, 2)), tolerance=1e-12),
     )
