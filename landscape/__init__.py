@@ -32,6 +32,7 @@ _HOMES = {
     "classify": "critical",
     "basin_map": "basins",
     "fractions": "basins",
+    "label_starts": "basins",
     "separatrix": "basins",
 }
 

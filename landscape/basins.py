@@ -63,17 +63,52 @@ def basin_map(chain: Chain, architecture: str | Architecture = "canonical", **ax
     return as_dataset(labels, nodes, chain, model)
 
 
+def label_starts(chain: Chain, starts, architecture: str | Architecture = "canonical"):
+    """Label the limits of starts that come as an xarray Dataset, in whatever shape they have.
+
+    Parameters
+    ----------
+    starts : xarray.Dataset
+        A variable (or coordinate) for each parameter of the architecture; they are broadcast against each other.
+
+    Returns
+    -------
+    xarray.Dataset
+        The starts with a variable ``label`` (int8, CF flags) over their dimensions.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is missing from the Dataset.
+    """
+    import xarray
+
+    model = find(architecture)
+    missing = [name for name in model.parameters if name not in starts]
+    if missing:
+        wanted = ", ".join(model.parameters)
+        raise parameters.ParameterError("starts", "label_starts", f"a Dataset that holds {wanted}", list(starts.variables))
+    columns = xarray.broadcast(*(starts[name] for name in model.parameters))
+    points = np.stack([np.asarray(column, dtype=np.float64).ravel() for column in columns], axis=1)
+    labels = model.limit(chain, points).reshape(columns[0].shape)
+    return starts.assign(label=(columns[0].dims, labels, _flags()))
+
+
+def _flags() -> dict:
+    """CF attributes of an array of label codes."""
+    return {
+        "long_name": "limit of gradient flow",
+        "flag_values": np.array([label.value for label in Label], dtype=np.int8),
+        "flag_meanings": " ".join(label.word for label in Label),
+    }
+
+
 def as_dataset(labels: np.ndarray, nodes: dict, chain: Chain, model: Architecture):
     """Wrap labels on a grid as an xarray Dataset that says how it was made."""
     import xarray
 
     from landscape import __version__
 
-    flags = {
-        "long_name": "limit of gradient flow",
-        "flag_values": np.array([label.value for label in Label], dtype=np.int8),
-        "flag_meanings": " ".join(label.word for label in Label),
-    }
     coordinates = {
         name: (name, values, {"long_name": f"start value of {name}", "units": "1"}) for name, values in nodes.items()
     }
@@ -82,7 +117,7 @@ def as_dataset(labels: np.ndarray, nodes: dict, chain: Chain, model: Architectur
         "chain": type(chain).__name__, **{name: value for name, value in vars(chain).items()},
         "unigram_loss": chain.unigram_loss, "bigram_loss": chain.bigram_loss, "source": f"markov-landscape {__version__}",
     }
-    return xarray.Dataset({"label": (tuple(nodes), labels, flags)}, coords=coordinates, attrs=made)
+    return xarray.Dataset({"label": (tuple(nodes), labels, _flags())}, coords=coordinates, attrs=made)
 
 
 def write(dataset, path: str | os.PathLike) -> None:

@@ -46,6 +46,22 @@ def test_every_cell_is_the_label_of_its_start(chain):
     assert np.array_equal(found["label"], expected)
 
 
+def test_starts_come_and_go_as_xarray():
+    chain = BinaryChain(0.5, 0.8)
+    e = xarray.DataArray(np.linspace(-2, 2, 7), dims="seed")
+    w = xarray.DataArray([[-1.0, -0.3], [0.5, np.nan]], dims=("run", "rate"), attrs={"units": "1"})
+    found = landscape.label_starts(chain, xarray.Dataset({"e": e, "w": w, "loss": e**2}))
+    assert found["label"].dims == ("seed", "run", "rate") and found["label"].dtype == np.int8
+    assert found["loss"].equals(e**2) and found["w"].equals(w)
+    for i in range(7):
+        expected = landscape.limit(chain, [(float(e[i]), float(value)) for value in w.values.ravel()])
+        assert np.array_equal(found["label"].isel(seed=i).values.ravel(), expected)
+    mapped = landscape.basin_map(chain, e=(-1, 1, 5), w=(-1, 1, 5))
+    assert landscape.label_starts(chain, mapped.coords.to_dataset())["label"].equals(mapped["label"])
+    with pytest.raises(ParameterError, match="holds e, w"):
+        landscape.label_starts(chain, xarray.Dataset({"e": e}))
+
+
 def test_counts_are_over_all_cells_and_all_labels():
     labels = np.array([[-1, 0, 1], [2, 3, 4]], dtype=np.int8)
     assert basins.count_labels(labels) == {"invalid": 1, "undecided": 1, "global": 1, "local": 1, "saddle": 1, "maximum": 1}
