@@ -22,6 +22,14 @@ def test_importing_the_package_loads_nothing_heavy(run_python):
     assert run_python("-c", code).stdout.strip() == "[]"
 
 
+def test_the_example_of_the_package_is_true():
+    import doctest
+
+    import landscape
+
+    assert doctest.testmod(landscape) == doctest.TestResults(failed=0, attempted=4)
+
+
 def test_every_public_name_exists():
     import landscape
 

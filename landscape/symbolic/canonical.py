@@ -142,7 +142,7 @@ def canonical_gap() -> Chapter:
         values = _constants(found)
         where = two if which == "two" else many
         chapter.add(
-            name, f"The constants for {which} symbols.", r"(A,\ c)_{%s\text{ symbols}}" % (which if which == "S" else r"\text{two}"),
+            name, f"The constants for {which} symbols.", rf"(A,\ c)_{{\text{{{which} symbols}}}}",
             Matrix([values[scale], values[curvature]]),
             cancelled(reduce_signs(found.subs({sign_w: 1, w: 1}) - (values[scale] * (1 + values[curvature]) * e**2))),
             Check("A as the network's gap at (e, w) = (±1, 0), c from its gap at (±1, 1)",
