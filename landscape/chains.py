@@ -294,19 +294,24 @@ class SymmetricChain(Chain):
     @property
     def stationary(self) -> np.ndarray:
         """The uniform law, shape (states,); `ParameterError` at p = 0, where it is not unique."""
+        self._require_unique_law()
+        return np.full(self.states, 1.0 / self.states)
+
+    def _require_unique_law(self) -> None:
         if self.p == 0.0:
             raise ParameterError("p", "SymmetricChain", "positive, or the stationary law is not unique", self.p)
-        return np.full(self.states, 1.0 / self.states)
 
     @property
     def unigram_loss(self) -> float:
         """log(states), in nats; `ParameterError` at p = 0."""
-        return math.log(len(self.stationary))
+        self._require_unique_law()
+        return math.log(self.states)
 
     @property
     def bigram_loss(self) -> float:
         """Entropy rate, in nats per symbol; `ParameterError` at p = 0."""
-        return binary_entropy(self.p) + self.p * math.log(len(self.stationary) - 1)
+        self._require_unique_law()
+        return binary_entropy(self.p) + self.p * math.log(self.states - 1)
 
     @property
     def kappa_star(self) -> float | None:

@@ -69,6 +69,12 @@ def test_a_probability_must_be_one(bad):
         BinaryChain(bad, 0.5)
 
 
+def test_a_trillion_states_cost_nothing():
+    chain = SymmetricChain(10**12, 0.5)
+    assert chain.unigram_loss == pytest.approx(12 * math.log(10)) and chain.bigram_loss == pytest.approx(math.log(2) + 6 * math.log(10))
+    assert chain.phi(chain.kappa_star) == pytest.approx(chain.bigram_loss, rel=1e-14)
+
+
 def test_regime_is_decided_in_floating_point():
     assert [BinaryChain(p, q).regime for p, q in ((0.2, 0.3), (0.3, 0.7), (0.5, 0.8))] == ["below", "at", "above"]
     assert all(BinaryChain(k / 100, 1 - k / 100).regime == "at" for k in range(1, 100))

@@ -14,7 +14,7 @@ from landscape.kernels import stable
 from landscape.kernels.canonical import invariant, kappa, kappa_gradient, threshold
 
 GAPS = [0.0, 1e-9, -0.3, 1.0, 30.0, -30.0, 709.0, -709.0, 745.0, -745.0, 800.0, -800.0, 1e4, -1e4]
-BINARY = [(0.5, 0.8), (0.2, 0.3), (0.9, 0.9), (1e-9, 0.4), (0.7, 1e-12), (0.3, 0.3), (0.3, 0.7)]
+BINARY = [(0.5, 0.8), (0.2, 0.3), (0.9, 0.9), (1e-9, 0.4), (0.7, 1e-12), (1e-300, 3e-300), (0.3, 0.3), (0.3, 0.7)]
 TINY = 2.3e-308  # below this a double loses digits: an underflow
 
 
@@ -43,6 +43,12 @@ def test_phi_of_the_binary_chain_to_twelve_digits(p, q):
             assert abs(chain.phi(gap) - phi) <= 1e-12 * size
             assert abs(chain.phi_prime(gap) - prime) <= 1e-12 * prime_size
             assert abs(chain.phi_second(gap) - second) <= 1e-12 * second + TINY
+
+
+def test_probabilities_too_small_for_full_digits_still_give_numbers():
+    chain = BinaryChain(1e-320, 3e-320)  # 1 / (p + q) overflows
+    assert chain.phi(0.0) == pytest.approx(chain.unigram_loss, rel=1e-8)
+    assert np.isfinite([chain.phi(5.0), chain.phi_prime(5.0), chain.phi_second(5.0)]).all()
 
 
 @pytest.mark.parametrize(("states", "p"), [(2, 0.3), (5, 0.9), (50, 0.01)])

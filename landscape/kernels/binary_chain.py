@@ -14,34 +14,35 @@ from landscape.kernels.stable import asinh_exp_excess, sigmoid, softplus
 @kernel
 def phi(kappa, p, q):
     """Loss in nats at the gap kappa, the bias minimised out."""
+    pi_0 = q/(p + q)
+    pi_1 = p/(p + q)
     lambda_ = math.log((0.5)*abs(p - q)/(math.sqrt(p)*math.sqrt(q)))
     rho = asinh_exp_excess(-0.5*kappa + lambda_)
     ell_0 = ((rho + (0.5)*math.log(p/q) + max(-0.5*kappa, -kappa + lambda_)) if (p >= q) else (-rho + (0.5)*math.log(p/q) + min(-0.5*kappa, -lambda_)))
     ell_1 = ((rho + (0.5)*math.log(p/q) + max(lambda_, (0.5)*kappa)) if (p >= q) else (-rho + (0.5)*math.log(p/q) + min((0.5)*kappa, kappa - lambda_)))
-    t0 = 1.0/(p + q)
-    t1 = p*t0
-    t2 = q*t1
-    return q*t0*(1.0 - p)*softplus(ell_0) + t1*(1.0 - q)*softplus(-ell_1) + t2*softplus(-ell_0) + t2*softplus(ell_1)
+    return p*pi_0*softplus(-ell_0) + pi_0*(1.0 - p)*softplus(ell_0) + pi_1*q*softplus(ell_1) + pi_1*(1.0 - q)*softplus(-ell_1)
 
 
 @kernel
 def phi_prime(kappa, p, q):
     """First derivative of phi."""
+    pi_1 = p/(p + q)
     lambda_ = math.log((0.5)*abs(p - q)/(math.sqrt(p)*math.sqrt(q)))
     rho = asinh_exp_excess(-0.5*kappa + lambda_)
     ell_1 = ((rho + (0.5)*math.log(p/q) + max(lambda_, (0.5)*kappa)) if (p >= q) else (-rho + (0.5)*math.log(p/q) + min((0.5)*kappa, kappa - lambda_)))
-    return p*(q + sigmoid(ell_1) - 1.0)/(p + q)
+    return pi_1*(q + sigmoid(ell_1) - 1.0)
 
 
 @kernel
 def phi_second(kappa, p, q):
     """Second derivative of phi."""
+    pi_0 = q/(p + q)
+    pi_1 = p/(p + q)
     lambda_ = math.log((0.5)*abs(p - q)/(math.sqrt(p)*math.sqrt(q)))
     rho = asinh_exp_excess(-0.5*kappa + lambda_)
     ell_0 = ((rho + (0.5)*math.log(p/q) + max(-0.5*kappa, -kappa + lambda_)) if (p >= q) else (-rho + (0.5)*math.log(p/q) + min(-0.5*kappa, -lambda_)))
     ell_1 = ((rho + (0.5)*math.log(p/q) + max(lambda_, (0.5)*kappa)) if (p >= q) else (-rho + (0.5)*math.log(p/q) + min((0.5)*kappa, kappa - lambda_)))
-    t0 = p + q
-    return 1.0/(t0*(2.0*math.cosh(ell_0) + 2.0)/q + t0*(2.0*math.cosh(ell_1) + 2.0)/p)
+    return 1.0/((2.0*math.cosh(ell_1) + 2.0)/pi_1 + (2.0*math.cosh(ell_0) + 2.0)/pi_0)
 
 
 @kernel

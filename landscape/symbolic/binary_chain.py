@@ -81,7 +81,7 @@ def binary_chain() -> Chapter:
     )
     bigram_value = law[0] * entropy(p) + law[1] * entropy(q)
 
-    def expected(zero, one):
+    def expected(zero, one, weights=weights):
         return sum(
             weights[x] * matrix[x, y] * softplus(-(2 * y - 1) * (zero, one)[x]) for x in (0, 1) for y in (0, 1)
         )
@@ -301,7 +301,13 @@ def binary_chain() -> Chapter:
                   **at),
         )
 
+    # The kernels take the stationary law as numbers of their own, as 1 / (p + q) may overflow where p / (p + q) does not.
+    named = Symbol("pi_0", positive=True), Symbol("pi_1", positive=True)
+    value = expected(l0, l1, named)
+    slope = factor(expand(upright(diff(value, l1))))
+    bend = 1 / sum(inverse_variance(logit) / weight for logit, weight in zip((l0, l1), named))
     lets = (
+        *zip(named, weights),
         (ell_c, offset),
         (rho, asinh_exp_excess(ell_c - kappa / 2)),
         (l0, logits[0]),
