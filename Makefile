@@ -23,7 +23,7 @@ derive: $(VENV)/core.stamp     ## rewrite derivations/ and the generated kernels
 	$(BIN)/python -m landscape.derive
 
 bench: $(VENV)/all.stamp       ## the opt-in benchmarks
-	$(BIN)/python -m pytest -m benchmark tests/benchmarks
+	$(BIN)/python -m pytest -s -m benchmark tests/benchmarks
 
 clean:
 	rm -rf $(VENV) results build dist *.egg-info

@@ -115,10 +115,3 @@ def network_gap(e, w, states_=None):
     """Logit gap of the network: of the two-symbol one, or of the one with S symbols."""
     logits = network_logits(e, w) if states_ is None else simplex_logits(e, w, states_)
     return logits[1] - logits[0] if states_ is None else logits[0] - logits[1]
-
-
-def network_loss(e, w, p_, q_or_states, binary=True):
-    """Loss of the network in nats, the bias minimised out."""
-    if binary:
-        return minimised_loss(network_gap(e, w), p_, q_or_states)
-    return softmax_loss(network_gap(e, w, q_or_states), q_or_states, p_)

@@ -37,6 +37,5 @@ target = Symbol("tau", real=True)
 slope = Symbol("phi_1", real=True)
 bend = Symbol("phi_2", real=True)
 
-# The logarithmic coordinate s = log(c w²) along the separatrix, and time.
+# The logarithmic coordinate s = log(c w²) along the separatrix.
 log_ratio = Symbol("s", real=True)
-time = Symbol("t", positive=True)
