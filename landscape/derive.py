@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from landscape import codegen
+from landscape import codegen, tableau
 from landscape.command import run_command, strict_json
 from landscape.files import write_text
 from landscape.symbolic import render
@@ -64,6 +64,7 @@ def kernel_files(chapters: dict[str, Chapter]) -> dict[str, str]:
         ),
         "canonical_binary": codegen.pair_source("canonical", "binary", ("p", "q"), canonical["binary"][0]),
         "canonical_symmetric": codegen.pair_source("canonical", "symmetric", ("S", "p"), canonical["symmetric"][0]),
+        "dop853": tableau.source(),
         "canonical_sets": render.critical_sets_module(chapters["canonical-critical-sets"]),
     }
     return {f"landscape/kernels/{name}.py": text for name, text in modules.items()}

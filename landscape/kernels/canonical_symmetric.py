@@ -50,6 +50,34 @@ def label(e, w, target, S):
     return labels.limit(e, w, target, c, across)
 
 
+# The same in the form that flows take: a point, the branches of kinks (of which there are none), constants.
+DIMENSION, SURFACES = 2, 0
+
+
+@kernel
+def loss_at(theta, signs, constants):
+    """Loss at a point of shape (2,)."""
+    S, p = constants
+    return loss(theta[0], theta[1], S, p)
+
+
+@kernel
+def gradient_at(theta, signs, constants, out):
+    """Gradient at a point, into `out` of shape (2,)."""
+    S, p = constants
+    out[0], out[1] = gradient(theta[0], theta[1], S, p)
+
+
+@kernel
+def surfaces_at(theta, signs, constants, out):
+    """There are no kinks: the gradient is continuous."""
+
+
+@kernel
+def normals_at(theta, signs, constants, out):
+    """There are no kinks: the gradient is continuous."""
+
+
 @kernel
 def gap_many(points, S):
     """Logit gap at points of shape (n, 2)."""

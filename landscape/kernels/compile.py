@@ -89,13 +89,27 @@ def _warn(text: str) -> None:
         _warn_once("cache", text)
 
 
+@functools.cache
+def _file_digest(path: str) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def _identity(value) -> str:
+    """What a value in a closure is, as text that is the same in every process."""
+    function = getattr(value, "py_func", None)
+    if function is None:
+        return repr(value)
+    inner = (_identity(cell.cell_contents) for cell in function.__closure__ or ())
+    return f"{_file_digest(function.__code__.co_filename)}:{function.__qualname__}({','.join(inner)})"
+
+
 class _Locator(_CacheLocator):
     """Puts a function's cache files into `cache_folder` and stamps them with `source_digest`."""
 
     def __init__(self, function, path):
         self._py_file = path
         self._line = function.__code__.co_firstlineno
-        self._own = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        self._own = _file_digest(path)
 
     def get_cache_path(self):
         return str(cache_folder())
@@ -140,6 +154,15 @@ class KernelCache(FunctionCache):
         super().__init__(function)
         plain = self._cache_file
         self._cache_file = _Store(self._cache_path, self._impl.filename_base, plain._source_stamp)
+
+    def _index_key(self, sig, codegen):
+        """As Numba's own, but kernels in a closure are told apart by what they are, not by a random number.
+
+        So a driver that is instantiated for the kernels of a landscape finds its compiled code again.
+        """
+        cells = self._py_func.__closure__ or ()
+        parts = [self._py_func.__code__.co_code.hex(), *(_identity(cell.cell_contents) for cell in cells)]
+        return sig, codegen.magic_tuple(), hashlib.sha256("|".join(parts).encode()).hexdigest()
 
     def load_overload(self, sig, target_context):
         try:
