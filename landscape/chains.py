@@ -36,9 +36,47 @@ class Chain:
     ----------
     kind : str
         Names the generated module of φ and the vocabulary for which an architecture has kernels.
+    kernel_names : tuple of str
+        What the kernels call the numbers of `kernel_parameters`.
+    source : str or None
+        The text of the kernels of φ, for a chain that has no module of its own.
     """
 
     kind: ClassVar[str]
+    kernel_names: ClassVar[tuple[str, ...]]
+    source: ClassVar[str | None] = None
+
+    @staticmethod
+    def from_symbolic(name: str, phi, gap="kappa", values=None) -> Chain:
+        """A chain of one's own, by its loss φ as a function of the logit gap.
+
+        Parameters
+        ----------
+        name : str
+        phi : sympy.Expr or str
+            The loss in nats at the gap, with everything but the gap minimised out; convex.
+        gap : str or sympy.Symbol
+            What the gap is called in `phi`.
+        values : dict of (str or sympy.Symbol) to float
+            The numbers of this chain that occur in `phi`.
+
+        Raises
+        ------
+        ParameterError
+            If the expression cannot be used; the message says why.
+        """
+        from landscape.derived import chain_from_symbolic
+
+        return chain_from_symbolic(name, phi, gap, values)
+
+    @property
+    def joint_law(self) -> np.ndarray:
+        """Probabilities of pairs of successive symbols in the stationary law, shape (states, states)."""
+        return self.stationary[:, None] * self.transition
+
+    def describe(self) -> dict:
+        """The numbers that make this chain, by name."""
+        return dict(vars(self))
 
     @property
     def interior(self) -> bool:
@@ -140,6 +178,7 @@ class BinaryChain(Chain):
     p: float
     q: float
     kind: ClassVar[str] = "binary"
+    kernel_names: ClassVar[tuple[str, ...]] = ("p", "q")
     states: ClassVar[int] = 2
     threshold: ClassVar[float] = 1.0
 
@@ -259,6 +298,7 @@ class SymmetricChain(Chain):
     states: int
     p: float
     kind: ClassVar[str] = "symmetric"
+    kernel_names: ClassVar[tuple[str, ...]] = ("S", "p")
 
     def __post_init__(self):
         object.__setattr__(self, "states", parameters.count("SymmetricChain", "states", self.states, 2))

@@ -98,7 +98,7 @@ def critical(p, q, states, architecture, method, as_json):
     """Critical sets of the loss, with the bias minimised out."""
     from landscape.critical import critical_sets
 
-    sets = [asdict(found) for found in critical_sets(make_chain(p, q, states), architecture)]
+    sets = [as_row(found) for found in critical_sets(make_chain(p, q, states), architecture)]
     if as_json:
         click.echo(strict_json({"sets": sets}))
         return

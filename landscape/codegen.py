@@ -129,7 +129,9 @@ def _loop(kernel: Kernel) -> str:
     )
 
 
-def pair_source(architecture: str, vocabulary: str, chain_arguments: Sequence[str], constants: Kernel) -> str:
+def pair_source(
+    architecture: str, vocabulary: str, chain_arguments: Sequence[str], constants: Kernel | None = None, phi: str = ""
+) -> str:
     """The text of the module that joins an architecture's gap to a chain's φ, with the loops over arrays.
 
     Parameters
@@ -138,17 +140,27 @@ def pair_source(architecture: str, vocabulary: str, chain_arguments: Sequence[st
         Names of the modules ``<architecture>`` and ``<vocabulary>_chain`` that hold the parts.
     chain_arguments : sequence of str
         Arguments of the chain's kernels after the gap.
-    constants : Kernel
-        Gives A and c on one side of e = 0.
+    constants : Kernel, optional
+        Gives A and c on one side of e = 0; without it, they are those of the package's chain of this vocabulary.
+    phi : str, optional
+        The text of the kernels of φ of a user's chain; without it, φ is that of the package's chain.
     """
-    extra = "".join(f", {symbol}" for symbol in constants.arguments[1:])
+    extra = "".join(f", {symbol}" for symbol in constants.arguments[1:]) if constants else ""
+    text = python_source(constants) if constants else ""
+    chain = f"from landscape.kernels.{vocabulary}_chain import phi, phi_prime, phi_second"
+    if phi:
+        used = [name for name in PRIMITIVES if f"{name}(" in phi]
+        chain = f"from landscape.kernels.stable import {', '.join(used)}" if used else ""
+    if not constants:
+        chain = f"from landscape.kernels.{architecture}_{vocabulary} import constants\n{chain}"
     values = {
         "chain": ", ".join(chain_arguments),
         "extra": extra,
+        "constants_at": f"{', '.join(chain_arguments)} = {', '.join(f'constants[{i}]' for i in range(len(chain_arguments)))}",
         "architecture": architecture,
-        "vocabulary": vocabulary,
-        "constants": python_source(constants),
-        "imports": "import math\n\n" if "math." in python_source(constants) else "",
+        "constants": phi + text,
+        "imports": "import math\n\n" if "math." in phi + text else "",
+        "chain_imports": chain,
     }
     title = f"The `{architecture}` landscape on the {vocabulary} chain: loss, derivatives, and labels of limits."
     head = HEADER.format(title=title, source="canonical-derivatives")
@@ -161,8 +173,8 @@ import numpy as np
 
 from landscape.kernels import labels
 from landscape.kernels.compile import kernel
-from landscape.kernels.{architecture} import invariant, kappa, loss_gradient, loss_hessian
-from landscape.kernels.{vocabulary}_chain import phi, phi_prime, phi_second
+from landscape.kernels.{architecture} import invariant, kappa, kappa_gradient, loss_gradient, loss_hessian
+{chain_imports}
 from landscape.kernels.nearest import distance_to_separatrix
 
 
@@ -206,14 +218,14 @@ DIMENSION, SURFACES = 2, 0
 @kernel
 def loss_at(theta, signs, constants):
     """Loss at a point of shape (2,)."""
-    {chain} = constants
+    {constants_at}
     return loss(theta[0], theta[1], {chain})
 
 
 @kernel
 def gradient_at(theta, signs, constants, out):
     """Gradient at a point, into `out` of shape (2,)."""
-    {chain} = constants
+    {constants_at}
     out[0], out[1] = gradient(theta[0], theta[1], {chain})
 
 
@@ -234,6 +246,16 @@ def gap_many(points{extra}):
     for i in range(points.shape[0]):
         A, c = constants(points[i, 0]{extra})
         out[i] = kappa(points[i, 0], points[i, 1], A, c)
+    return out
+
+
+@kernel
+def gap_gradient_many(points{extra}):
+    """Gradient of the gap at points of shape (n, 2), shape (n, 2)."""
+    out = np.empty(points.shape)
+    for i in range(points.shape[0]):
+        A, c = constants(points[i, 0]{extra})
+        out[i, 0], out[i, 1] = kappa_gradient(points[i, 0], points[i, 1], A, c)
     return out
 
 

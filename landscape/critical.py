@@ -2,45 +2,106 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
 
-from landscape.architectures import Architecture, find
+from landscape.architectures import Architecture, Bound, find
 from landscape.chains import Chain
+from landscape.flows import flow
+from landscape.landscapes import Landscape, landscape_of
 from landscape.outcomes import Classification, CriticalSet, Label
+from landscape.parameters import ParameterError
 
 
-def critical_sets(chain: Chain, architecture: str | Architecture = "canonical") -> list[CriticalSet]:
-    """The critical sets of the loss, the bias minimised out."""
+def critical_sets(chain: Chain | Landscape, architecture: str | Architecture = "canonical") -> list[CriticalSet]:
+    """The critical sets of the loss, the bias minimised out.
+
+    Parameters
+    ----------
+    chain : Chain or Landscape
+        A chain, on which the architecture is taken, or a landscape such as a `PlainLoss`.
+    architecture : str or Architecture
+
+    Returns
+    -------
+    list of CriticalSet
+        Derived ones for the package's own architectures; for others those that a numeric search finds in their box.
+    """
+    if isinstance(chain, Landscape):
+        return searched_sets(chain)
     return find(architecture).critical_sets(chain)
 
 
-def classify(chain: Chain, points, architecture: str | Architecture = "canonical") -> list[Classification]:
+@functools.lru_cache(maxsize=64)
+def _search(landscape: Landscape):
+    from landscape.search import critical_search
+
+    box = np.array([landscape.box[name] for name in landscape.parameters])
+    return critical_search(landscape.loss, landscape.gradient, landscape.hessian, box)
+
+
+def searched_sets(landscape: Landscape) -> list[CriticalSet]:
+    """The critical sets that `landscape.search` finds in the box of a landscape."""
+    names = {"maximum": "maxima", "saddle": "saddles", "undetermined": "undetermined"}
+    found = _search(landscape)
+    minima = [part for part in found if part.kind == "minimum"]
+    lowest = np.zeros(len(minima), dtype=bool)
+    if minima:
+        losses = np.array([part.loss for part in minima])
+        if isinstance(landscape, Bound):
+            lowest = landscape.is_global(np.array([part.representative for part in minima]), 1e-9)
+        else:
+            rise = max(part.loss for part in found) - losses.min()
+            lowest = losses <= losses.min() + 1e-6 * (rise if rise > 0.0 else 1.0 + abs(losses.min()))
+    kinds = {id(part): "global minima" if low else "local minima" for part, low in zip(minima, lowest)}
+    return [
+        CriticalSet(
+            name=f"{kinds.get(id(part)) or names[part.kind]} {i + 1}", kind=kinds.get(id(part)) or names[part.kind],
+            dimension=part.dimension, index=part.index, nullity=part.nullity, loss=float(part.loss),
+            equations=("through " if part.dimension else "") + ", ".join(
+                f"{name} = {value:.9g}" for name, value in zip(landscape.parameters, part.representative)
+            ),
+            representative=tuple(part.representative.tolist()), tangent=tuple(map(tuple, part.tangent.tolist())),
+        )
+        for i, part in enumerate(found)
+    ]
+
+
+def classify(
+    chain: Chain | Landscape, points, architecture: str | Architecture = "canonical", *, method: str | None = None, **options
+) -> list[Classification]:
     """Label, gap, loss, invariants, margin and distance of every start.
 
     Parameters
     ----------
-    chain : BinaryChain or SymmetricChain
-    points : array_like of shape (n, 2) or (2,)
+    chain : Chain or Landscape
+    points : array_like of shape (n, d) or (d,)
+    architecture : str or Architecture
+    method : {"exact", "flow"}, optional
+        How limits are found: by the exact rule, or by following the flow. By default exactly where there is a rule.
+    **options
+        For the flow; see `landscape.flow`.
 
     Returns
     -------
     list of Classification
         What does not exist or is not finite at a start is None.
     """
-    model = find(architecture)
-    points = model.points("classify", points)
-    labels = model.limit(chain, points)
+    landscape = landscape_of(chain, architecture)
+    if chosen_method(landscape, method) == "exact":
+        labels = landscape.architecture.limit(landscape.chain, landscape.points("classify", points))
+    else:
+        labels = flow(landscape, points, **options).labels
+    points = landscape.points("classify", points)
     finite = np.isfinite(points).all(axis=1)
     safe = np.where(finite[:, None], points, 1.0)
-    columns = {
-        "kappa": model.kappa(chain, safe),
-        "loss": model.loss(chain, safe),
-        "margin": model.margin(chain, safe),
-        "distance": model.distance(chain, safe),
-    }
-    invariants = model.invariant_values(chain, safe)
+    columns = {"loss": landscape.loss(safe), **dict.fromkeys(("kappa", "margin", "distance"), np.full(len(points), np.nan))}
+    if isinstance(landscape, Bound):
+        for name in ("kappa", "margin", "distance"):
+            columns[name] = getattr(landscape.architecture, name)(landscape.chain, safe)
+    invariants = landscape.invariant_values(safe)
 
     def number(values, i):
         return float(values[i]) if finite[i] and math.isfinite(values[i]) else None
@@ -54,3 +115,19 @@ def classify(chain: Chain, points, architecture: str | Architecture = "canonical
         )
         for i in range(len(points))
     ]
+
+
+def chosen_method(landscape: Landscape, method: str | None) -> str:
+    """The method asked for, or the exact one where there is an exact rule.
+
+    Raises
+    ------
+    ParameterError
+        If the method is unknown, or exact where there is no rule.
+    """
+    exact = isinstance(landscape, Bound) and landscape.architecture.is_exact
+    if method not in (None, "exact", "flow"):
+        raise ParameterError("method", "landscape", "'exact' or 'flow'", method)
+    if method == "exact" and not exact:
+        raise ParameterError("method", landscape.name, "'flow', as its limits are not known in closed form", method)
+    return method or ("exact" if exact else "flow")

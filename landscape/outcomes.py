@@ -22,6 +22,21 @@ class Label(enum.IntEnum):
         return self.name.lower()
 
 
+class Outcome(enum.IntEnum):
+    """How following a flow ended. The value is the int8 code used in arrays and files."""
+
+    CONVERGED = 0
+    TIME_LIMIT = 1
+    STEP_LIMIT = 2
+    DIVERGED = 3
+    NONFINITE = 4
+
+    @property
+    def word(self) -> str:
+        """The outcome as the command line and the files spell it."""
+        return self.name.lower()
+
+
 @dataclass(frozen=True)
 class Classification:
     """What is known of one start.
@@ -61,7 +76,7 @@ class CriticalSet:
     ----------
     name : str
     kind : str
-        "global minima", "local minima", "maxima", "saddle" or "saddles".
+        "global minima", "local minima", "maxima", "saddle", "saddles" or "undetermined".
     dimension : int
         Dimension of the set itself.
     index, nullity : int
@@ -70,7 +85,12 @@ class CriticalSet:
     loss : float
         Loss on the set, in nats.
     equations : str
-        Defining equations and inequalities in the architecture's parameters.
+        Defining equations and inequalities in the architecture's parameters; a point of the set in words where it was
+        found by search.
+    representative : tuple of float or None
+        A point of the set, where it was found by search.
+    tangent : tuple of tuples of float or None
+        An orthonormal basis of its tangent space there.
     """
 
     name: str
@@ -80,3 +100,5 @@ class CriticalSet:
     nullity: int
     loss: float
     equations: str
+    representative: tuple[float, ...] | None = None
+    tangent: tuple[tuple[float, ...], ...] | None = None

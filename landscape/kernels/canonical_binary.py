@@ -8,7 +8,7 @@ import numpy as np
 
 from landscape.kernels import labels
 from landscape.kernels.compile import kernel
-from landscape.kernels.canonical import invariant, kappa, loss_gradient, loss_hessian
+from landscape.kernels.canonical import invariant, kappa, kappa_gradient, loss_gradient, loss_hessian
 from landscape.kernels.binary_chain import phi, phi_prime, phi_second
 from landscape.kernels.nearest import distance_to_separatrix
 
@@ -57,14 +57,14 @@ DIMENSION, SURFACES = 2, 0
 @kernel
 def loss_at(theta, signs, constants):
     """Loss at a point of shape (2,)."""
-    p, q = constants
+    p, q = constants[0], constants[1]
     return loss(theta[0], theta[1], p, q)
 
 
 @kernel
 def gradient_at(theta, signs, constants, out):
     """Gradient at a point, into `out` of shape (2,)."""
-    p, q = constants
+    p, q = constants[0], constants[1]
     out[0], out[1] = gradient(theta[0], theta[1], p, q)
 
 
@@ -85,6 +85,16 @@ def gap_many(points):
     for i in range(points.shape[0]):
         A, c = constants(points[i, 0])
         out[i] = kappa(points[i, 0], points[i, 1], A, c)
+    return out
+
+
+@kernel
+def gap_gradient_many(points):
+    """Gradient of the gap at points of shape (n, 2), shape (n, 2)."""
+    out = np.empty(points.shape)
+    for i in range(points.shape[0]):
+        A, c = constants(points[i, 0])
+        out[i, 0], out[i, 1] = kappa_gradient(points[i, 0], points[i, 1], A, c)
     return out
 
 

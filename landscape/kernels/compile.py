@@ -18,9 +18,12 @@ import warnings
 from pathlib import Path
 
 import llvmlite.binding
+import llvmlite.ir
 import numba
 import platformdirs
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
+from numba.core.ccallback import CFunc
+from numba.extending import intrinsic
 
 PACKAGE = Path(__file__).resolve().parent
 
@@ -94,15 +97,6 @@ def _file_digest(path: str) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
-def _identity(value) -> str:
-    """What a value in a closure is, as text that is the same in every process."""
-    function = getattr(value, "py_func", None)
-    if function is None:
-        return repr(value)
-    inner = (_identity(cell.cell_contents) for cell in function.__closure__ or ())
-    return f"{_file_digest(function.__code__.co_filename)}:{function.__qualname__}({','.join(inner)})"
-
-
 class _Locator(_CacheLocator):
     """Puts a function's cache files into `cache_folder` and stamps them with `source_digest`."""
 
@@ -155,15 +149,6 @@ class KernelCache(FunctionCache):
         plain = self._cache_file
         self._cache_file = _Store(self._cache_path, self._impl.filename_base, plain._source_stamp)
 
-    def _index_key(self, sig, codegen):
-        """As Numba's own, but kernels in a closure are told apart by what they are, not by a random number.
-
-        So a driver that is instantiated for the kernels of a landscape finds its compiled code again.
-        """
-        cells = self._py_func.__closure__ or ()
-        parts = [self._py_func.__code__.co_code.hex(), *(_identity(cell.cell_contents) for cell in cells)]
-        return sig, codegen.magic_tuple(), hashlib.sha256("|".join(parts).encode()).hexdigest()
-
     def load_overload(self, sig, target_context):
         try:
             return super().load_overload(sig, target_context)
@@ -185,6 +170,44 @@ class KernelCache(FunctionCache):
             os.unlink(self._cache_file._index_path)
         except OSError:
             pass
+
+
+POINTERS = numba.types.void(*[numba.types.CPointer(numba.types.float64)] * 4)
+
+
+def address(dispatcher) -> int:
+    """Address of a kernel f(a, b, c, out) that indexes four arrays of floats, compiled to take their first entries.
+
+    So a driver that is compiled once can run the kernels of any landscape; see `call`.
+    """
+    function = CFunc(dispatcher.py_func, (POINTERS.args, POINTERS.return_type), {}, {"error_model": "numpy"})
+    if cache_folder() is not None:
+        function._cache = KernelCache(dispatcher.py_func)
+    function.compile()
+    _KEPT.append(function)
+    return function.address
+
+
+_KEPT: list[CFunc] = []  # code behind an address must not be collected
+
+
+@intrinsic
+def call(typing_context, address, a, b, c, out):
+    """Call what lies at an address with the first entries of four contiguous arrays of floats."""
+    signature = numba.types.void(address, a, b, c, out)
+
+    def generate(context, builder, signature, arguments):
+        pointer = llvmlite.ir.DoubleType().as_pointer()
+        function_type = llvmlite.ir.FunctionType(llvmlite.ir.VoidType(), [pointer] * 4)
+        function = builder.inttoptr(arguments[0], function_type.as_pointer())
+        data = [
+            context.make_array(kind)(context, builder, value).data
+            for kind, value in zip(signature.args[1:], arguments[1:])
+        ]
+        builder.call(function, data)
+        return context.get_dummy_value()
+
+    return signature, generate
 
 
 def kernel(function=None, /, *, parallel=False):

@@ -1,27 +1,27 @@
-"""The integrator: DOP853 with step control, events on kinks, and the end of a flow at a critical set.
+"""The integrator: follows flows to their ends, which are critical sets that hold them.
 
-`integrator` makes the drivers for the kernels of one landscape. A trajectory needs the same memory however
-many steps it takes, unless it is recorded.
+A flow needs the same memory however many steps it takes, unless it is recorded.
 """
 
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
-from landscape.kernels.attraction import ATTRACTS, MOVING, attraction
+from landscape.kernels.attraction import MOVING, judge
 from landscape.kernels.compile import kernel
-from landscape.kernels.dop853 import EXTENDED, STAGES
-from landscape.kernels.events import crossings
-from landscape.kernels.field import field, finite, size_of
-from landscape.kernels.runge_kutta import advance, extend, step_error
+from landscape.kernels.field import drive, finite, natural_signs, settle, size_of
+from landscape.kernels.steps import TINY, accept, attempt, cut, first_step, make_dense, set_scales, turn, workspace
 
 # The codes of landscape.outcomes.Outcome, as plain numbers: kernels import nothing above them.
 CONVERGED, TIME_LIMIT, STEP_LIMIT, DIVERGED, NONFINITE = 0, 1, 2, 3, 4
 
-TINY = 1e-300  # below this a coordinate counts as zero
+# What is told of an end, as places in an array of numbers.
+TIME, OUTCOME, VERDICT, INDEX, NULLITY, UNSURE, SPEED, STEPS = range(8)
+
 FOREVER = 1e300
+CLOSING = 1.0  # longest step near a critical set, times the fastest rate there: errors must die out with the flow
+LINGERING = 3  # times in a row that a flow may meet kinks without moving before it is made to slide
 
 
 class Settings(NamedTuple):
@@ -47,229 +47,136 @@ class Settings(NamedTuple):
     max_steps: int
 
 
-class Integrator(NamedTuple):
-    """The drivers that `integrator` makes."""
+@kernel
+def _begin(work, model, settings):
+    """Set the branches, the field and the scales at the start; whether they are finite."""
+    if not finite(work.y):
+        return False
+    natural_signs(work.y, model, work.signs)
+    for j in range(work.signs.size):
+        work.on[j] = work.signs[j] == 0.0
+    settle(work.y, work.signs, model, work.on)
+    drive(work.y, work.signs, model, work.k[0])
+    set_scales(work, model, settings.rtol, settings.atol)
+    return finite(work.k[0])
 
-    follow: object
-    follow_many: object
+
+@kernel
+def _judged(work, model, settings, h, numbers):
+    """Whether the flow has arrived, if a step is short enough to ask; returns that and the longest step to take."""
+    size = 1.0 + size_of(work.y)
+    near = max(100.0 * settings.tolerance, 1000.0 * settings.rtol) * size
+    if settings.tolerance == 0.0 or h * size_of(work.k[0]) > near:
+        return False, h
+    blur = np.empty(work.y.size)
+    for i in range(blur.size):
+        blur[i] = 10.0 * settings.rtol * (abs(work.y[i]) if work.scale[1, i] == TINY else size)
+    verdict, index, nullity, unsure, rate = judge(
+        work.y, work.k[0], work.before, work.signs, model, settings.tolerance, blur
+    )
+    numbers[VERDICT], numbers[INDEX], numbers[NULLITY] = verdict, index, nullity
+    numbers[UNSURE] = max(numbers[UNSURE], unsure)
+    return verdict != MOVING, min(h, CLOSING / rate) if rate > 0.0 else h
 
 
-def integrator(model) -> Integrator:
-    """Drivers for the flow of a landscape, from the generated kernels of its module."""
-    flow = field(model)
-    judge = attraction(flow)
-    search = crossings(flow)
-    d, surfaces = flow.dimension, flow.surfaces
-    drive, natural_signs, settle, project, values = flow.drive, flow.natural_signs, flow.settle, flow.project, flow.values
+@kernel
+def _store(pieces, count, t, h, c):
+    """Keep a step: its beginning, its length and its continuous extension. The array doubles when it is full."""
+    if count == pieces.shape[0]:
+        larger = np.empty((2 * count + 16, pieces.shape[1]))
+        for i in range(count):
+            for j in range(pieces.shape[1]):
+                larger[i, j] = pieces[i, j]
+        pieces = larger
+    pieces[count, 0], pieces[count, 1] = t, h
+    for row in range(c.shape[0]):
+        for i in range(c.shape[1]):
+            pieces[count, 2 + row * c.shape[1] + i] = c[row, i]
+    return pieces
 
-    @kernel
-    def attempt(theta, h, signs, constants, k, new, scale):
-        """One step; returns its error in units of the scale, infinite where the field is not finite."""
-        for stage in range(1, STAGES):
-            advance(stage, theta, h, k, new)
-            drive(new, signs, constants, k[stage])
-        advance(STAGES, theta, h, k, new)
-        drive(new, signs, constants, k[STAGES])
-        worst = 0.0
-        for i in range(d):
-            if not (math.isfinite(new[i]) and math.isfinite(k[STAGES, i])):
-                return math.inf
-            allowed = scale[0, i] * max(abs(theta[i]), abs(new[i])) + scale[1, i]
-            worst = max(worst, step_error(k, h, i) / allowed)
-        return worst if math.isfinite(worst) else math.inf
 
-    @kernel
-    def scales(theta, signs, constants, rtol, atol, scale):
-        """Relative and absolute error allowed for each coordinate.
+@kernel
+def follow(start, surfaces, model, settings, end, numbers, pieces):
+    """Follow one flow to its end.
 
-        Where the field has no part across the plane θ_i = 0, a flow cannot cross it, and how far it is from it
-        matters however near it is: there is no absolute part.
-        """
-        trial, out = np.empty(d), np.empty(d)
-        for i in range(d):
-            scale[0, i], scale[1, i] = rtol, atol
-            invariant = theta[i] != 0.0
-            for stretch in (1.0, 0.7):
-                for a in range(d):
-                    trial[a] = stretch * theta[a]
-                trial[i] = 0.0
-                drive(trial, signs, constants, out)
-                invariant = invariant and out[i] == 0.0
-            if invariant:
-                scale[1, i] = TINY
+    Parameters
+    ----------
+    start : ndarray of shape (d,)
+    surfaces : int
+        Number of kinks of the model.
+    model : tuple
+        See landscape.kernels.field.
+    settings : Settings
+    end : ndarray of shape (d,)
+        Receives the end.
+    numbers : ndarray of shape (8,)
+        Receives what is told of the end; see the names of its places above.
+    pieces : ndarray of shape (n, 2 + 8 d)
+        Where to keep the steps, unless n is 0; a larger array is returned if need be.
 
-    @kernel
-    def first_step(theta, signs, constants, k, scale):
-        """A step in which the flow and the change of its speed are small."""
-        trial = np.empty(d)
-        there, speed, change = 0.0, 0.0, 0.0
-        for i in range(d):
-            allowed = scale[0, i] * abs(theta[i]) + scale[1, i]
-            there, speed = max(there, abs(theta[i]) / allowed), max(speed, abs(k[0, i]) / allowed)
-        if speed == 0.0:
-            return 1.0
-        h = 0.01 * there / speed if there > 1e-5 and speed > 1e-5 else 1e-6
-        for i in range(d):
-            trial[i] = theta[i] + h * k[0, i]
-        drive(trial, signs, constants, k[1])
-        for i in range(d):
-            allowed = scale[0, i] * abs(theta[i]) + scale[1, i]
-            change = max(change, abs(k[1, i] - k[0, i]) / allowed / h)
-        bend = max(speed, change)
-        return min(100.0 * h, (0.01 / bend) ** 0.125) if math.isfinite(bend) and bend > 0.0 else h
+    Returns
+    -------
+    pieces : ndarray
+    count : int
+        How many pieces there are.
+    """
+    work, record = workspace(start, surfaces), pieces.shape[0] > 0
+    for i in range(numbers.size):
+        numbers[i] = 0.0
+    t, steps, count, met, calm = 0.0, 0, 0, 0, False
+    outcome = STEP_LIMIT
+    if not _begin(work, model, settings):
+        outcome, h = NONFINITE, 0.0
+    else:
+        h = first_step(work, model)
+    while outcome == STEP_LIMIT:
+        arrived, h = _judged(work, model, settings, h, numbers)
+        if arrived:
+            outcome = CONVERGED
+            break
+        if t >= settings.t_max or t >= FOREVER:
+            outcome = TIME_LIMIT
+            break
+        if steps >= settings.max_steps:
+            break
+        h = min(h, settings.t_max - t, FOREVER)
+        error = attempt(work, model, h)
+        steps += 1
+        if error > 1.0:
+            h *= max(0.2, 0.9 * error**-0.125) if math.isfinite(error) else 0.1
+            calm = False
+            if t + h == t:
+                outcome = NONFINITE
+            continue
+        change = 10.0 if error == 0.0 else min(10.0, max(0.2, 0.9 * error**-0.125))
+        part, hit = 1.0, -1
+        if surfaces > 0:
+            part, hit = cut(work, model, h)
+        elif record:
+            make_dense(work, model, h)
+        met = met + 1 if hit >= 0 and part == 0.0 else 0
+        if part > 0.0:
+            if record:
+                pieces = _store(pieces, count, t, part * h, work.c)
+                count += 1
+            t = settings.t_max if h == settings.t_max - t and part == 1.0 else t + part * h
+            accept(work)
+        turn(work, model, hit)
+        if met > LINGERING:
+            work.signs[hit] = 0.0
+        h = min(h * change, first_step(work, model)) if hit >= 0 else h * (change if calm else min(change, 1.0))
+        calm = True
+        if size_of(work.y) > settings.radius:
+            outcome = DIVERGED
+    for i in range(end.size):
+        end[i] = work.y[i]
+    numbers[TIME], numbers[OUTCOME], numbers[STEPS], numbers[SPEED] = t, outcome, steps, size_of(work.k[0])
+    return pieces, count
 
-    @kernel
-    def store(pieces, count, t, h, c):
-        """Keep a step: its beginning, its length and its continuous extension. The array doubles when it is full."""
-        if count == pieces.shape[0]:
-            larger = np.empty((max(2 * count, 16), pieces.shape[1]))
-            for i in range(count):
-                for j in range(pieces.shape[1]):
-                    larger[i, j] = pieces[i, j]
-            pieces = larger
-        pieces[count, 0], pieces[count, 1] = t, h
-        for row in range(8):
-            for i in range(d):
-                pieces[count, 2 + row * d + i] = c[row, i]
-        return pieces
 
-    @kernel
-    def follow(theta, constants, settings, end, numbers, pieces, record):
-        """Follow one flow to its end.
-
-        Parameters
-        ----------
-        theta : ndarray of shape (d,)
-            The start.
-        settings : Settings
-        end : ndarray of shape (d,)
-            Receives the end.
-        numbers : ndarray of shape (8,)
-            Receives time, outcome, verdict, index, nullity, unsure, size of the field, steps.
-        pieces : ndarray of shape (n, 2 + 8 d)
-            Where to keep the steps if `record`; a larger array is returned if need be.
-
-        Returns
-        -------
-        pieces : ndarray
-        count : int
-            How many pieces there are.
-        """
-        t_max, rtol, atol, tolerance, radius, max_steps = settings
-        y, new, spare, blur, before = theta.copy(), np.empty(d), np.empty(d), np.empty(d), np.full(d, np.nan)
-        k, c, scale = np.zeros((EXTENDED, d)), np.empty((8, d)), np.empty((2, d))
-        signs, on, found = np.ones(max(surfaces, 1)), np.zeros(max(surfaces, 1), dtype=np.bool_), np.empty(max(surfaces, 1))
-        t, steps, count, outcome, reached = 0.0, 0, 0, STEP_LIMIT, MOVING
-        index, nullity, unsure = 0, 0, False
-        if surfaces > 0 and finite(y):
-            natural_signs(y, constants, signs)
-            for j in range(surfaces):
-                on[j] = signs[j] == 0.0
-            settle(y, signs, constants, on)
-        drive(y, signs, constants, k[0])
-        if not (finite(y) and finite(k[0])):
-            outcome, max_steps = NONFINITE, 0
-        else:
-            scales(y, signs, constants, rtol, atol, scale)
-        h = min(first_step(y, signs, constants, k, scale), t_max) if max_steps > 0 else 0.0
-        grown, stuck = False, 0
-        while True:
-            if tolerance > 0.0 and outcome != NONFINITE:
-                size, speed = 1.0 + size_of(y), size_of(k[0])
-                if h * speed <= max(100.0 * tolerance, 1000.0 * rtol) * size:
-                    for i in range(d):
-                        blur[i] = 10.0 * rtol * (abs(y[i]) if scale[1, i] == TINY else size)
-                    reached, index, nullity, doubt = judge(y, k[0], before, signs, constants, tolerance, blur)
-                    unsure = unsure or doubt
-                    if reached != MOVING:
-                        outcome = CONVERGED
-                        break
-            if steps >= max_steps:
-                break
-            if t >= t_max or t >= FOREVER:
-                outcome = TIME_LIMIT
-                break
-            h = min(h, FOREVER)
-            last = t + h >= t_max
-            if last:
-                h = t_max - t
-            error = attempt(y, h, signs, constants, k, new, scale)
-            steps += 1
-            if error > 1.0:
-                h *= max(0.2, 0.9 * error**-0.125) if math.isfinite(error) else 0.1
-                grown = False
-                if t + h == t or h < 1e-300:
-                    outcome = NONFINITE
-                    break
-                continue
-            following = h * (10.0 if error == 0.0 else min(10.0 if grown else 3.0, max(0.2, 0.9 * error**-0.125)))
-            grown = True
-            x, hit = 1.0, -1
-            if surfaces > 0 or record:
-                for stage in range(STAGES + 1, EXTENDED):
-                    advance(stage, y, h, k, spare)
-                    drive(spare, signs, constants, k[stage])
-                extend(y, new, h, k, c)
-            if surfaces > 0:
-                x, hit = search(y, c, signs, constants)
-                if hit >= 0 and 0.0 < x < 1.0:
-                    h *= x
-                    last = False
-                    attempt(y, h, signs, constants, k, new, scale)
-                    if record:
-                        for stage in range(STAGES + 1, EXTENDED):
-                            advance(stage, y, h, k, spare)
-                            drive(spare, signs, constants, k[stage])
-                        extend(y, new, h, k, c)
-            if not (hit >= 0 and x == 0.0):
-                if record:
-                    pieces = store(pieces, count, t, h, c)
-                    count += 1
-                t = t_max if last else t + h
-                stuck = 0
-                for i in range(d):
-                    y[i], before[i] = new[i], k[0, i]
-                    k[0, i] = k[STAGES, i]
-            h = following
-            if surfaces > 0:
-                if hit >= 0:
-                    stuck += 1
-                    for j in range(surfaces):
-                        on[j] = signs[j] == 0.0
-                    on[hit] = True
-                    was = signs[hit]
-                    signs[hit] = 0.0
-                    project(y, signs, constants)
-                    signs[hit] = was
-                    values(y, signs, constants, found)
-                    for j in range(surfaces):
-                        on[j] = on[j] or abs(found[j]) <= 1e-14 * (1.0 + size_of(y))
-                    settle(y, signs, constants, on)
-                    if stuck > 3:
-                        signs[hit] = 0.0
-                    h = min(h, first_step(y, signs, constants, k, scale))
-                else:
-                    sliding = False
-                    for j in range(surfaces):
-                        on[j] = signs[j] == 0.0
-                        sliding = sliding or on[j]
-                    if sliding:
-                        project(y, signs, constants)
-                        settle(y, signs, constants, on)
-                drive(y, signs, constants, k[0])
-            if size_of(y) > radius:
-                outcome = DIVERGED
-                break
-        for i in range(d):
-            end[i] = y[i]
-        numbers[0], numbers[1], numbers[2], numbers[3], numbers[4] = t, outcome, reached, index, nullity
-        numbers[5], numbers[6], numbers[7] = unsure, size_of(k[0]), steps
-        return pieces, count
-
-    @kernel(parallel=True)
-    def follow_many(starts, constants, settings, ends, numbers):
-        """Follow the flows of all starts, shape (n, d), on all threads. Every flow writes a row of its own."""
-        for i in numba.prange(starts.shape[0]):
-            follow(starts[i], constants, settings, ends[i], numbers[i], np.empty((0, 2 + 8 * d)), False)
-
-    return Integrator(follow, follow_many)
+@kernel
+def follow_many(starts, surfaces, model, settings, ends, numbers):
+    """Follow the flows of all starts, shape (n, d), one after the other. Every flow writes a row of its own."""
+    nothing = np.empty((0, 0))
+    for i in range(starts.shape[0]):
+        follow(starts[i], surfaces, model, settings, ends[i], numbers[i], nothing)

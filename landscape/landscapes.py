@@ -1,0 +1,176 @@
+"""A landscape: a loss of real parameters that flows run down, whoever defined it.
+
+It is an architecture on a chain, or a user's plain loss. Flows, critical sets and maps know nothing else.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+
+import numpy as np
+
+from landscape import parameters
+from landscape.parameters import ParameterError
+
+BOX = (-2.0, 2.0)
+
+
+class Landscape:
+    """What every landscape offers.
+
+    Attributes
+    ----------
+    name : str
+    parameters : tuple of str
+        Names of the coordinates, in the order of every array of points.
+    constants : tuple of float
+        What the kernels take besides a point.
+    """
+
+    name: str
+    parameters: tuple[str, ...]
+    constants: tuple[float, ...] = ()
+
+    @property
+    def kernels(self) -> ModuleType:
+        """The generated module of the loss, its gradient and Hessian."""
+        raise NotImplementedError
+
+    def points(self, owner: str, points) -> np.ndarray:
+        """Check and shape points; see `landscape.parameters.points`."""
+        return parameters.points(owner, "points", points, len(self.parameters))
+
+    def loss(self, points) -> np.ndarray:
+        """Loss at points of shape (n, d), shape (n,)."""
+        return self.kernels.loss_many(self.points("loss", points), *self.constants)
+
+    def gradient(self, points) -> np.ndarray:
+        """Gradient at points, shape (n, d)."""
+        return self.kernels.gradient_many(self.points("gradient", points), *self.constants)
+
+    def hessian(self, points) -> np.ndarray:
+        """Hessian at points, shape (n, d, d)."""
+        return self.kernels.hessian_many(self.points("hessian", points), *self.constants)
+
+    def is_global(self, ends: np.ndarray, tolerance: float) -> np.ndarray:
+        """Whether minima are global ones; `tolerance` is how near the ends are, in units of 1 + |θ|."""
+        raise NotImplementedError
+
+    def invariant_values(self, points) -> dict[str, np.ndarray]:
+        """Conserved quantities that are known, by name."""
+        return {}
+
+    def describe(self) -> dict:
+        """What the landscape is, for the attributes of files."""
+        return {"landscape": self.name}
+
+
+@dataclass(frozen=True, eq=False)
+class PlainLoss(Landscape):
+    """A loss of one to six real parameters that is given by an expression; see `from_symbolic`.
+
+    Attributes
+    ----------
+    name : str
+    parameters : tuple of str
+    text : str
+        The text of its generated module.
+    box : dict of str to (low, high)
+        Where its critical sets are looked for.
+    minimum : float or None
+        The least value of the loss, if it is known; else that of the lowest minimum found in the box.
+    """
+
+    name: str
+    parameters: tuple[str, ...]
+    text: str = field(repr=False)
+    box: Mapping[str, tuple[float, float]]
+    minimum: float | None = None
+
+    @classmethod
+    def from_symbolic(cls, name: str, loss, parameters: Sequence, *, box: Mapping | None = None, minimum=None) -> PlainLoss:
+        """Derive a landscape from an expression.
+
+        Parameters
+        ----------
+        name : str
+        loss : sympy.Expr or str
+            Text is parsed safely: it may hold numbers, the parameters and the usual functions, and runs no code.
+        parameters : sequence of str or sympy.Symbol
+            One to six. A symbol may be plain or real; it is taken for real.
+        box : dict of str to (low, high), optional
+            Where critical sets are looked for; [-2, 2] by default.
+        minimum : float, optional
+            The least value of the loss, if it is known.
+
+        Raises
+        ------
+        ParameterError
+            If the expression cannot be used; the message says why.
+        """
+        from landscape.symbolic.modules import loss_module
+
+        names, declared = parameter_names(name, parameters)
+        found = loss_module(name, names, loss, declared)
+        return cls(name, names, found, checked_box(name, names, box), minimum)
+
+    @property
+    def kernels(self) -> ModuleType:
+        from landscape.modules import load
+
+        return load(self.name, self.text)
+
+    def is_global(self, ends, tolerance):
+        floor, scale = self.floor
+        return self.loss(ends) <= floor + 1e-6 * scale
+
+    @functools.cached_property
+    def floor(self) -> tuple[float, float]:
+        """The least value of the loss, and the scale on which differences of the loss are judged: its rise over the box."""
+        from landscape.critical import critical_sets
+
+        low, high = np.array(list(self.box.values())).T
+        losses = self.loss(np.random.default_rng(0).uniform(low, high, size=(256, len(low))))
+        losses = losses[np.isfinite(losses)]
+        floor = self.minimum
+        if floor is None:
+            floor = min((found.loss for found in critical_sets(self) if "minim" in found.kind), default=-np.inf)
+        rise = float(np.median(losses)) - floor if losses.size else 0.0
+        return floor, rise if 0.0 < rise < np.inf else 1.0
+
+    def describe(self):
+        return {"landscape": self.name, "parameters": ", ".join(self.parameters)}
+
+
+def parameter_names(owner: str, given: Sequence) -> tuple[tuple[str, ...], tuple]:
+    """Names of one to six parameters, and the symbols among them."""
+    names = tuple(getattr(parameter, "name", parameter) for parameter in given)
+    usable = all(isinstance(name, str) and name.isidentifier() for name in names)
+    if not 1 <= len(names) <= 6 or len(set(names)) < len(names) or not usable:
+        raise ParameterError("parameters", owner, "one to six different names", list(map(str, given)))
+    return names, tuple(parameter for parameter in given if hasattr(parameter, "name"))
+
+
+def checked_box(owner: str, names: Sequence[str], box: Mapping | None) -> dict[str, tuple[float, float]]:
+    """A box with an interval for every parameter."""
+    found = {name: BOX for name in names}
+    for name, bounds in (box or {}).items():
+        if name not in found:
+            raise ParameterError("box", owner, f"intervals of {', '.join(names)}", name)
+        low, high = (parameters.real(owner, "box", bound) for bound in bounds)
+        if not low < high:
+            raise ParameterError("box", owner, "intervals (low, high) with low < high", (low, high))
+        found[name] = (low, high)
+    return found
+
+
+def landscape_of(chain, architecture="canonical") -> Landscape:
+    """The landscape that a chain and an architecture make; a landscape is handed back as it is."""
+    if isinstance(chain, Landscape):
+        return chain
+    from landscape.architectures import find
+
+    return find(architecture).on(chain)
