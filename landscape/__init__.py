@@ -37,6 +37,7 @@ _HOMES = {
     "classify": "critical",
     "basin_map": "basins",
     "fractions": "basins",
+    "compare": "basins",
     "label_starts": "basins",
     "separatrix": "basins",
 }

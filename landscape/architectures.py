@@ -224,6 +224,11 @@ class Bound(Landscape):
     def invariant_values(self, points):
         return self.architecture.invariant_values(self.chain, points)
 
+    @property
+    def title(self) -> str:
+        numbers = ", ".join(f"{name} = {value:g}" for name, value in self.chain.describe().items() if not isinstance(value, str))
+        return f"{self.name}, {numbers}" if numbers else self.name
+
     def describe(self):
         return {"architecture": self.name, "chain": type(self.chain).__name__, **self.chain.describe(),
                 "unigram_loss": self.chain.unigram_loss, "bigram_loss": self.chain.bigram_loss}

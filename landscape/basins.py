@@ -6,6 +6,7 @@ Nothing here knows an architecture by name.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -13,63 +14,148 @@ import numpy as np
 from landscape import parameters
 from landscape.architectures import Architecture, find
 from landscape.chains import Chain
+from landscape.critical import chosen_method
 from landscape.files import replacing
-from landscape.outcomes import Label
+from landscape.flow_maps import FlowMap, flow_map, grid_points
+from landscape.flows import flow
+from landscape.landscapes import Landscape, landscape_of
+from landscape.outcomes import Label, Outcome
 
 BOX = (-2.0, 2.0, 401)
 
 
-def label_grid(chain: Chain, axes: dict, architecture: str | Architecture = "canonical"):
+def grid(landscape: Landscape, axes: Mapping, fixed: Mapping | None = None, *, method: str = "exact") -> tuple[dict, dict]:
+    """The nodes of a grid, and the coordinates that are not gridded.
+
+    Parameters
+    ----------
+    axes : dict of str to (low, high, n) or 1-D array
+        Coordinates to grid. Without any, the (one or two) parameters are gridded over the landscape's box.
+    fixed : dict of str to float
+        All others.
+
+    Returns
+    -------
+    nodes : dict of str to ndarray, in the order of the parameters
+    fixed : dict of str to float
+    """
+    fixed = {name: parameters.real("basin_map", name, value) for name, value in (fixed or {}).items()}
+    if not axes and len(landscape.parameters) - len(fixed) <= 2:
+        count = BOX[2] if method == "exact" else 101
+        axes = {name: (*landscape.box[name], count) for name in landscape.parameters if name not in fixed}
+    unknown = [name for name in (*axes, *fixed) if name not in landscape.parameters]
+    twice = [name for name in axes if name in fixed]
+    missing = [name for name in landscape.parameters if name not in axes and name not in fixed]
+    if unknown or twice or missing or not 1 <= len(axes) <= 3:
+        wanted = f"axes for one to three of {', '.join(landscape.parameters)} and fixed values for the others"
+        raise parameters.ParameterError("axes", "basin_map", wanted, sorted((*axes, *fixed)))
+    nodes = {name: parameters.axis("basin_map", name, axes[name]) for name in landscape.parameters if name in axes}
+    return nodes, fixed
+
+
+def label_grid(chain: Chain | Landscape, axes: Mapping, architecture: str | Architecture = "canonical", fixed: Mapping | None = None):
     """Exact labels on a grid, without the xarray wrapping.
 
     Parameters
     ----------
     axes : dict of str to (low, high, n) or 1-D array
-        One entry per parameter of the architecture.
+    fixed : dict of str to float
+        Coordinates that are not gridded.
 
     Returns
     -------
-    labels : ndarray of int8, one dimension per parameter
+    labels : ndarray of int8, one dimension per gridded parameter
     nodes : dict of str to ndarray
         The coordinates of the grid.
     """
-    model = find(architecture)
-    missing = [name for name in model.parameters if name not in axes]
-    if missing or set(axes) - set(model.parameters):
-        wanted = ", ".join(model.parameters)
-        raise parameters.ParameterError("axes", "basin_map", f"one axis for each of {wanted}", sorted(axes))
-    nodes = {name: parameters.axis("basin_map", name, axes[name]) for name in model.parameters}
-    return model.label_grid(chain, nodes), nodes
+    landscape = landscape_of(chain, architecture)
+    chosen_method(landscape, "exact")
+    nodes, fixed = grid(landscape, axes, fixed)
+    model = landscape.architecture
+    if not fixed:
+        return model.label_grid(landscape.chain, nodes), nodes
+    labels = model.limit(landscape.chain, grid_points(landscape, nodes, fixed))
+    return labels.reshape([len(values) for values in nodes.values()]), nodes
 
 
-def basin_map(chain: Chain, architecture: str | Architecture = "canonical", **axes):
-    """Map the limit of every start on a grid, exactly.
+def basin_map(
+    chain: Chain | Landscape, architecture: str | Architecture = "canonical", *, method: str | None = None, fixed: Mapping | None = None,
+    coarse: int = 1, options: Mapping | None = None, progress=None, **axes,
+):
+    """Map the limit of every start on a grid.
 
     Parameters
     ----------
-    chain : BinaryChain or SymmetricChain
+    chain : Chain or Landscape
+        A chain, on which the architecture is taken, or a landscape such as a `PlainLoss`.
     architecture : str or Architecture
+    method : {"exact", "flow"}, optional
+        By default exact where there is an exact rule.
+    fixed : dict of str to float, optional
+        Coordinates that are not gridded.
+    coarse : int
+        For flows: follow every `coarse`-th start first, then all those near boundaries; see `flow_map`.
+    options : dict, optional
+        For flows; the keyword arguments of `landscape.flow`.
+    progress : callable, optional
+        For flows; called with numbers of starts done and to do.
     **axes : (low, high, n) or 1-D array
-        An axis for each parameter, such as ``e=(-2, 2, 401)``; by default (-2, 2, 401).
+        An axis for each gridded parameter, such as ``e=(-2, 2, 401)``. Without any, one or two parameters are gridded
+        over their box: with 401 nodes each for the exact method, with 101 by flow.
 
     Returns
     -------
     xarray.Dataset
-        Variable ``label`` (int8, CF flags) over the architecture's parameters; `fractions` counts it,
-        `landscape.plots.basins` draws it.
+        Variable ``label`` (int8, CF flags) over the gridded parameters. By flow also ``outcome``, ``time`` (flow time at
+        the end), ``attractor`` (which set of ends) and ``computed``. `fractions` counts labels, `landscape.plots` draws.
     """
-    model = find(architecture)
-    labels, nodes = label_grid(chain, {name: BOX for name in model.parameters} | axes, model)
-    return as_dataset(labels, nodes, chain, model)
+    landscape = landscape_of(chain, architecture)
+    method = chosen_method(landscape, method)
+    if method == "exact":
+        labels, nodes = label_grid(landscape, axes, fixed=fixed)
+        return as_dataset(labels, nodes, landscape, fixed)
+    coarse = parameters.count("basin_map", "coarse", coarse, 1)
+    nodes, fixed = grid(landscape, axes, fixed, method="flow")
+    found = flow_map(landscape, nodes, fixed, coarse, progress, **(options or {}))
+    return flow_dataset(found, nodes, landscape, fixed)
 
 
-def label_starts(chain: Chain, starts, architecture: str | Architecture = "canonical"):
+def compare(first, second) -> dict:
+    """How two maps of the same grid agree.
+
+    Parameters
+    ----------
+    first, second : xarray.Dataset or ndarray of int8
+        Maps or their labels, such as an exact map and one by flow.
+
+    Returns
+    -------
+    dict
+        ``agreement``: share of cells with the same label; ``confusion``: number of cells by label of the first and the
+        second map, where there are any.
+    """
+    one, other = (np.asarray(labels["label"].values if hasattr(labels, "data_vars") else labels) for labels in (first, second))
+    if one.shape != other.shape:
+        raise parameters.ParameterError("second", "compare", f"a map of shape {one.shape}", other.shape)
+    counts: dict[str, dict[str, int]] = {}
+    for label in Label:
+        row = count_labels(other[one == label.value])
+        if any(row.values()):
+            counts[label.word] = {word: n for word, n in row.items() if n}
+    return {"agreement": float((one == other).mean()), "confusion": counts}
+
+
+def label_starts(
+    chain: Chain | Landscape, starts, architecture: str | Architecture = "canonical", *, method: str | None = None
+):
     """Label the limits of starts that come as an xarray Dataset, in whatever shape they have.
 
     Parameters
     ----------
     starts : xarray.Dataset
         A variable (or coordinate) for each parameter of the architecture; they are broadcast against each other.
+    method : {"exact", "flow"}, optional
+        By default exact where there is an exact rule.
 
     Returns
     -------
@@ -83,14 +169,16 @@ def label_starts(chain: Chain, starts, architecture: str | Architecture = "canon
     """
     import xarray
 
-    model = find(architecture)
-    missing = [name for name in model.parameters if name not in starts]
+    landscape = landscape_of(chain, architecture)
+    missing = [name for name in landscape.parameters if name not in starts]
     if missing:
-        wanted = ", ".join(model.parameters)
+        wanted = ", ".join(landscape.parameters)
         raise parameters.ParameterError("starts", "label_starts", f"a Dataset that holds {wanted}", list(starts.variables))
-    columns = xarray.broadcast(*(starts[name] for name in model.parameters))
+    columns = xarray.broadcast(*(starts[name] for name in landscape.parameters))
     points = np.stack([np.asarray(column, dtype=np.float64).ravel() for column in columns], axis=1)
-    labels = model.limit(chain, points).reshape(columns[0].shape)
+    exact = chosen_method(landscape, method) == "exact"
+    labels = landscape.architecture.limit(landscape.chain, points) if exact else flow(landscape, points).labels
+    labels = labels.reshape(columns[0].shape)
     return starts.assign(label=(columns[0].dims, labels, _flags()))
 
 
@@ -103,7 +191,7 @@ def _flags() -> dict:
     }
 
 
-def as_dataset(labels: np.ndarray, nodes: dict, chain: Chain, model: Architecture):
+def as_dataset(labels: np.ndarray, nodes: Mapping, landscape: Landscape, fixed: Mapping | None = None, method: str = "exact"):
     """Wrap labels on a grid as an xarray Dataset that says how it was made."""
     import xarray
 
@@ -113,11 +201,30 @@ def as_dataset(labels: np.ndarray, nodes: dict, chain: Chain, model: Architectur
         name: (name, values, {"long_name": f"start value of {name}", "units": "1"}) for name, values in nodes.items()
     }
     made = {
-        "title": "Basins of attraction", "Conventions": "CF-1.11", "architecture": model.name, "method": "exact",
-        "chain": type(chain).__name__, **{name: value for name, value in vars(chain).items()},
-        "unigram_loss": chain.unigram_loss, "bigram_loss": chain.bigram_loss, "source": f"markov-landscape {__version__}",
+        "title": "Basins of attraction", "Conventions": "CF-1.11", "method": method, **landscape.describe(),
+        **{f"fixed_{name}": value for name, value in (fixed or {}).items()}, "source": f"markov-landscape {__version__}",
     }
     return xarray.Dataset({"label": (tuple(nodes), labels, _flags())}, coords=coordinates, attrs=made)
+
+
+def flow_dataset(found: FlowMap, nodes: Mapping, landscape: Landscape, fixed: Mapping):
+    """Wrap a map by flow as an xarray Dataset."""
+    dims = tuple(nodes)
+    outcomes = {
+        "long_name": "how following the flow ended", "flag_values": np.array([outcome.value for outcome in Outcome], dtype=np.int8),
+        "flag_meanings": " ".join(outcome.word for outcome in Outcome),
+    }
+    times = {"long_name": "flow time at the end", "units": "1"}
+    attractors = {"long_name": "set of ends, -1 where the flow did not converge to a minimum"}
+    computed = {
+        "long_name": "whether the flow was followed", "flag_values": np.array([0, 1], dtype=np.int8),
+        "flag_meanings": "copied_from_surroundings followed",
+    }
+    return as_dataset(found.labels, nodes, landscape, fixed, "flow").assign({
+        "outcome": (dims, found.outcomes, outcomes), "time": (dims, found.times, times),
+        "attractor": (dims, found.attractors, attractors), "computed": (dims, found.computed.astype(np.int8), computed),
+        "attractor_point": (("set", "parameter"), found.points, {"long_name": "an end on each set"}),
+    }).assign_coords(parameter=list(landscape.parameters))
 
 
 def write(dataset, path: str | os.PathLike) -> None:
@@ -132,7 +239,7 @@ def write(dataset, path: str | os.PathLike) -> None:
         with replacing(path) as temporary:
             dataset.to_zarr(temporary, mode="w", consolidated=False)
         return
-    encoding = {"label": {"zlib": True, "complevel": 4}}
+    encoding = {name: {"zlib": True, "complevel": 4} for name in dataset.data_vars if dataset[name].size > 1000}
     with replacing(path) as temporary:
         dataset.to_netcdf(temporary, engine="h5netcdf", encoding=encoding)
 

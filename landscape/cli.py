@@ -2,57 +2,27 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import time
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 
-from landscape.command import AXIS, COUNT, NUMBER, START, is_plain_decimal, run_command, strict_json
-
-
-def chain_options(command):
-    """--p --q, or --states --p."""
-    for option in (
-        click.option("--states", type=COUNT, help="Number of symbols of the symmetric chain, instead of --q."),
-        click.option("--q", type=NUMBER, help="Probability of switching 1 -> 0."),
-        click.option("--p", type=NUMBER, required=True, help="Probability of switching 0 -> 1, or of leaving a symbol."),
-    ):
-        command = option(command)
-    return command
-
-
-def common_options(command):
-    """--architecture, --method and --json."""
-    from landscape import architectures
-
-    for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."),
-        click.option("--method", type=click.Choice(["exact"]), default="exact", help="How limits are found."),
-        click.option("--architecture", type=click.Choice(architectures.names()), default="canonical", show_default=True),
-    ):
-        command = option(command)
-    return command
-
-
-def make_chain(p, q, states):
-    """The chain that the options describe."""
-    from landscape.chains import BinaryChain, SymmetricChain
-
-    if states is not None:
-        if q is not None:
-            raise click.UsageError(f"Invalid value for '--q': {q} cannot be combined with '--states'.")
-        return SymmetricChain(states, p)
-    if q is None:
-        raise click.UsageError("Missing option '--q' (or '--states').")
-    return BinaryChain(p, q)
+from landscape.command import COUNT, NUMBER, run_command, strict_json
+from landscape.options import (
+    chain_options, check_suffix, flow_options, grid_options, json_option, landscape_options, make_chain, make_grid, make_landscape,
+    make_starts, method_option, progress_bar, start_options,
+)
 
 
 def describe(chain) -> str:
     """A chain in words."""
-    return ", ".join(f"{name} = {value:g}" for name, value in vars(chain).items())
+    return ", ".join(f"{name} = {value:g}" for name, value in chain.describe().items())
+
+
+def in_words(names, values) -> str:
+    """A point in words."""
+    return ", ".join(f"{name} = {value:g}" for name, value in zip(names, values))
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=True)
@@ -63,7 +33,7 @@ def cli():
 
 @cli.command()
 @chain_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@json_option
 def chain(p, q, states, as_json):
     """Stationary law, unigram and bigram loss, optimal gap and regime of a chain."""
     found = make_chain(p, q, states)
@@ -92,134 +62,172 @@ def chain(p, q, states, as_json):
 
 
 @cli.command()
-@chain_options
-@common_options
-def critical(p, q, states, architecture, method, as_json):
+@landscape_options
+@json_option
+def critical(p, q, states, architecture, as_json):
     """Critical sets of the loss, with the bias minimised out."""
     from landscape.critical import critical_sets
+    from landscape.landscapes import PlainLoss
 
-    sets = [as_row(found) for found in critical_sets(make_chain(p, q, states), architecture)]
+    found = make_landscape(p, q, states, architecture)
+    sets = critical_sets(found) if isinstance(found, PlainLoss) else critical_sets(found.chain, found.architecture)
     if as_json:
-        click.echo(strict_json({"sets": sets}))
+        searched = ("representative", "tangent")
+        rows = [{key: value for key, value in asdict(row).items() if key not in searched or value is not None} for row in sets]
+        click.echo(strict_json({"sets": rows}))
         return
-    for found in sets:
-        index = "-" if found["index"] is None else found["index"]
+    for row in sets:
+        index = "-" if row.index is None else row.index
         click.echo(
-            f"{found['name']:<20} dimension {found['dimension']}  index {index}  nullity {found['nullity']}  "
-            f"loss {found['loss']:.6f}  {found['equations']}"
+            f"{row.name:<20} dimension {row.dimension}  index {index}  nullity {row.nullity}  loss {row.loss:.6f}  {row.equations}"
         )
+    if not sets:
+        click.echo("no critical sets in the box")
 
 
 @cli.command()
-@chain_options
-@common_options
-@click.option("--at", type=START, multiple=True, help="A start e,w; repeatable.")
-@click.option("--points", "points_file", type=click.Path(exists=True, dir_okay=False), help="CSV with a header of parameter names.")
-def classify(p, q, states, architecture, method, as_json, at, points_file):
-    """Limit, loss, invariant, margin and distance to the basin boundary of given starts."""
-    from landscape.architectures import find
+@landscape_options
+@method_option
+@start_options
+@json_option
+def classify(p, q, states, architecture, method, at, points_file, as_json):
+    """Limit, loss, invariants, margin and distance to the basin boundary of given starts."""
     from landscape.critical import classify as classify_points
 
-    model = find(architecture)
-    starts = list(at)
-    for start in at:
-        if len(start) != len(model.parameters):
-            wanted = ",".join(model.parameters)
-            raise click.UsageError(f"Invalid value for '--at': {','.join(f'{v:g}' for v in start)!r} is not {wanted}.")
-    if points_file:
-        starts += read_points(points_file, model.parameters)
-    if not starts:
-        raise click.UsageError("Missing option '--at' (or '--points').")
-    found = [asdict(result) for result in classify_points(make_chain(p, q, states), starts, model)]
+    found = make_landscape(p, q, states, architecture)
+    starts = make_starts(found, at, points_file)
+    with progress_bar("following") as progress:
+        options = {"progress": progress} if method == "flow" else {}
+        results = [asdict(result) for result in classify_points(found, starts, method=method, **options)]
     if as_json:
-        click.echo(strict_json({"points": found}))
+        click.echo(strict_json({"points": results}))
         return
-    for result in found:
-        where = ", ".join(f"{name} = {value:g}" for name, value in zip(model.parameters, result["at"]))
-        details = "  ".join(f"{name} {result[name]:.6g}" for name in ("kappa", "loss", "margin", "distance") if result[name] is not None)
-        click.echo(f"{where}: {result['label']}  ({details})")
-
-
-def read_points(path, names) -> list[tuple[float, ...]]:
-    """Starts from a CSV file whose header names the parameters, in any order."""
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        rows = csv.DictReader(file)
-        missing = [name for name in names if name not in (rows.fieldnames or [])]
-        if missing:
-            raise click.UsageError(f"Invalid value for '--points': {path} has no column {missing[0]!r}.")
-        found = []
-        for row in rows:
-            values = [(row[name] or "").strip() for name in names]
-            for value in values:
-                if not is_plain_decimal(value):
-                    raise click.UsageError(
-                        f"Invalid value for '--points': line {rows.line_num} of {path} has {value!r}, not a finite decimal number."
-                    )
-            found.append(tuple(float(value) for value in values))
-    return found
+    for result in results:
+        numbers = ("kappa", "loss", "margin", "distance")
+        details = "  ".join(f"{name} {result[name]:.6g}" for name in numbers if result[name] is not None)
+        click.echo(f"{in_words(found.parameters, result['at'])}: {result['label']}  ({details})")
 
 
 @cli.command()
-@chain_options
-@common_options
-@click.option("--e", "e_axis", type=AXIS, default=(-2.0, 2.0, 401), show_default=True, help="LOW HIGH N")
-@click.option("--w", "w_axis", type=AXIS, default=(-2.0, 2.0, 401), show_default=True, help="LOW HIGH N")
+@landscape_options
+@method_option
+@grid_options
+@flow_options
+@click.option("--coarse", type=COUNT, default=1, show_default=True, help="By flow: follow every N-th start, and all near boundaries.")
+@click.option("--compare", "against_exact", is_flag=True, help="By flow: say how the map agrees with the exact one.")
 @click.option("--out", type=click.Path(dir_okay=True), help="Write the map to FILE.nc or FILE.zarr.")
 @click.option("--plot", type=click.Path(dir_okay=False), help="Draw the map into FILE.png, .svg or .pdf.")
-def basins(p, q, states, architecture, method, as_json, e_axis, w_axis, out, plot):
+@json_option
+def basins(
+    p, q, states, architecture, method, e_axis, w_axis, a_axis, grid, fix, t_max, rtol, tolerance, max_steps, coarse, against_exact, out,
+    plot, as_json,
+):
     """Map the limit of every start on a grid."""
     from landscape import basins as maps
-    from landscape.architectures import find
+    from landscape.critical import chosen_method
 
     check_suffix("out", out, (".nc", ".zarr"))
     check_suffix("plot", plot, (".png", ".svg", ".pdf"))
-    found, model = make_chain(p, q, states), find(architecture)
+    found = make_landscape(p, q, states, architecture)
+    axes, fixed = make_grid(found, {"e": e_axis, "w": w_axis, "a": a_axis}, grid, fix)
+    method = chosen_method(found, method)
+    if plot and len(axes or found.parameters) != 2:
+        raise click.UsageError(f"Invalid value for '--plot': a map is drawn over two gridded coordinates, not {len(axes)}.")
+    options = {"t_max": t_max, "rtol": rtol, "tolerance": tolerance, "max_steps": max_steps}
     began = time.perf_counter()
-    labels, nodes = maps.label_grid(found, {"e": e_axis, "w": w_axis}, model)
+    if method == "exact":
+        # without xarray, which takes longer to import than the map takes to compute
+        axes, fixed = maps.grid(found, axes, fixed)
+        labels, nodes = maps.label_grid(found, axes, fixed=fixed)
+        made = None
+    else:
+        with progress_bar("following") as progress:
+            made = maps.basin_map(found, method=method, fixed=fixed, coarse=coarse, options=options, progress=progress, **axes)
+        labels, nodes = made["label"].values, {name: made[name].values for name in made["label"].dims}
     data = {
         "fractions": maps.fractions(labels), "counts": maps.count_labels(labels), "shape": list(labels.shape),
         "seconds": time.perf_counter() - began,
     }
+    if against_exact:
+        exact = maps.label_grid(found, nodes, fixed=fixed)[0]
+        data |= maps.compare(exact, labels)
     files = [str(path) for path in (out, plot) if path]
     if out:
-        maps.write(maps.as_dataset(labels, nodes, found, model), out)
+        maps.write(maps.as_dataset(labels, nodes, found, fixed) if made is None else made, out)
     if plot:
         from landscape import gallery
 
-        gallery.draw_map(found, labels, nodes, plot)
+        gallery.draw_map(found, labels, nodes, plot, made)
     if as_json:
         click.echo(strict_json(data | {"files": files}))
         return
-    click.echo(f"{labels.shape[0]} x {labels.shape[1]} starts, {describe(found)}, {data['seconds']:.2f} s")
+    click.echo(f"{' x '.join(map(str, labels.shape))} starts, {found.title}, {data['seconds']:.2f} s")
     for word, share in data["fractions"].items():
         if data["counts"][word]:
             click.echo(f"  {word:<10} {share:.6f}  ({data['counts'][word]} starts)")
+    if against_exact:
+        click.echo(f"  {data['agreement']:.6f} of the starts have the exact label")
     for path in files:
         click.echo(f"written {path}")
 
 
-def check_suffix(option: str, path: str | None, allowed: tuple[str, ...]) -> None:
-    """Refuse a file name whose suffix does not name a format that can be written."""
-    if path and Path(path).suffix.lower() not in allowed:
-        raise click.UsageError(f"Invalid value for '--{option}': {path!r} must end in {' or '.join(allowed)}.")
+@cli.command()
+@landscape_options
+@start_options
+@flow_options
+@click.option("--out", type=click.Path(dir_okay=False), help="Write the trajectories to FILE.nc or FILE.csv.")
+@click.option("--plot", type=click.Path(dir_okay=False), help="Draw the trajectories into FILE.png, .svg or .pdf.")
+@json_option
+def flow(p, q, states, architecture, at, points_file, t_max, rtol, tolerance, max_steps, out, plot, as_json):
+    """Follow gradient flow from given starts to its limits."""
+    from landscape import trajectories
+    from landscape.flows import trajectory
+
+    check_suffix("out", out, (".nc", ".csv"))
+    check_suffix("plot", plot, (".png", ".svg", ".pdf"))
+    found = make_landscape(p, q, states, architecture)
+    starts = make_starts(found, at, points_file)
+    ways = [
+        trajectory(found, start, t_max=t_max, rtol=rtol, tolerance=tolerance, max_steps=max_steps) for start in starts
+    ]
+    rows = [trajectories.summary(way) for way in ways]
+    files = [str(path) for path in (out, plot) if path]
+    if out:
+        trajectories.write(ways, out)
+    if plot:
+        from landscape import gallery
+
+        gallery.draw_trajectories(ways, plot)
+    if as_json:
+        click.echo(strict_json((rows[0] if len(rows) == 1 else {"flows": rows}) | {"files": files}))
+        return
+    for row in rows:
+        click.echo(
+            f"{in_words(found.parameters, row['start'])} -> {in_words(found.parameters, row['end'])}: {row['label']}, "
+            f"{row['outcome']} at t = {row['t']:g} after {row['steps']} steps, loss {row['loss']:.6g}"
+        )
+    for path in files:
+        click.echo(f"written {path}")
 
 
 @cli.command()
-@chain_options
-@common_options
+@landscape_options
 @click.option("--out", type=click.Path(dir_okay=False), required=True, help="CSV file to write.")
 @click.option("--reach", type=NUMBER, default=2.0, show_default=True, help="How far from the origin the curve goes.")
 @click.option("--n", type=COUNT, default=400, show_default=True, help="Points on each branch.")
-def separatrix(p, q, states, architecture, method, as_json, out, reach, n):
+@json_option
+def separatrix(p, q, states, architecture, out, reach, n, as_json):
     """Write the boundary of the global basin as a curve."""
     from landscape import basins as maps
-    from landscape.architectures import find
     from landscape.files import write_text
+    from landscape.landscapes import PlainLoss
 
-    found, model = make_chain(p, q, states), find(architecture)
-    curve = maps.separatrix(found, model, reach=reach, n=n)
-    residual = model.separatrix_residual(found, curve)
-    rows = [",".join(model.parameters)] + [",".join(map(repr, point)) for point in curve.tolist()]
+    found = make_landscape(p, q, states, architecture)
+    if isinstance(found, PlainLoss):
+        raise click.UsageError("Invalid value for '--architecture': the separatrix of a plain loss is not known in closed form.")
+    curve = maps.separatrix(found.chain, found.architecture, reach=reach, n=n)
+    residual = found.architecture.separatrix_residual(found.chain, curve)
+    rows = [",".join(found.parameters)] + [",".join(map(repr, point)) for point in curve.tolist()]
     write_text(out, "\n".join(rows) + "\n")
     if as_json:
         click.echo(strict_json({"points": len(curve), "residual": residual, "files": [out]}))
@@ -233,7 +241,7 @@ def separatrix(p, q, states, architecture, method, as_json, out, reach, n):
 @click.argument("names", nargs=-1)
 @click.option("--out", type=click.Path(file_okay=False), default="figures", show_default=True, help="Folder to write into.")
 @click.option("--list", "list_only", is_flag=True, help="Name the figures.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@json_option
 def figures(names, out, list_only, as_json):
     """Draw the figures, all of them or those named."""
     from landscape import gallery

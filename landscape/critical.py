@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 
@@ -9,8 +10,8 @@ import numpy as np
 
 from landscape.architectures import Architecture, Bound, find
 from landscape.chains import Chain
-from landscape.flows import flow
-from landscape.landscapes import Landscape, landscape_of
+from landscape.flows import Ends, flow
+from landscape.landscapes import Landscape, PlainLoss, landscape_of
 from landscape.outcomes import Classification, CriticalSet, Label
 from landscape.parameters import ParameterError
 
@@ -35,38 +36,86 @@ def critical_sets(chain: Chain | Landscape, architecture: str | Architecture = "
 
 
 @functools.lru_cache(maxsize=64)
-def _search(landscape: Landscape):
+def _search(landscape: Landscape) -> list:
+    """What the numeric search finds in the box of a landscape; on kinks, what flows come to rest on."""
     from landscape.search import critical_search
 
     box = np.array([landscape.box[name] for name in landscape.parameters])
-    return critical_search(landscape.loss, landscape.gradient, landscape.hessian, box)
+    found = critical_search(landscape.loss, landscape.gradient, landscape.hessian, box)
+    if landscape.kernels.SURFACES == 0:
+        return found
+    return [part for part in found if not _jumps(landscape, part.representative, box)] + _on_kinks(landscape, box)
+
+
+def _jumps(landscape: Landscape, point: np.ndarray, box: np.ndarray) -> bool:
+    """Whether the gradient jumps at a point, rather than vanish there."""
+    near, middle = 1e-6 * np.ptp(box, axis=1), np.random.default_rng(0).uniform(*box.T, size=(256, len(box)))
+    typical = np.nanmedian(np.linalg.norm(landscape.gradient(middle), axis=1))
+    steps = np.concatenate([np.diag(near), -np.diag(near)])
+    return bool(np.linalg.norm(landscape.gradient(point + steps), axis=1).max() > 1e-2 * typical)
+
+
+def _on_kinks(landscape: Landscape, box: np.ndarray) -> list:
+    """Minima on kinks, as the ends of flows from all over the box; other critical sets on kinks are not looked for."""
+    from landscape.flow_maps import group
+    from landscape.search import NumericSet
+
+    starts = np.random.default_rng(0).uniform(*box.T, size=(256, len(box)))
+    if isinstance(landscape, PlainLoss):  # which of the minima are global is what this search is needed for
+        landscape = dataclasses.replace(landscape, minimum=-math.inf)
+    ends = flow(landscape, starts)
+    held = (ends.sliding > 0) & ((ends.labels == Label.GLOBAL) | (ends.labels == Label.LOCAL))
+    rows = Ends(**{name: values[held] for name, values in vars(ends).items()})
+    sets, _ = group(rows)
+    found = []
+    for number in range(sets.max(initial=-1) + 1):
+        members = rows.ends[sets == number]
+        i = np.flatnonzero(sets == number)[0]
+        dimension = int(rows.nullity[i])
+        found.append(NumericSet(
+            "minimum", dimension, int(rows.index[i]), dimension, float(landscape.loss(members[0])[0]), members[0],
+            np.zeros((0, members.shape[1])), members,
+        ))
+    return found
 
 
 def searched_sets(landscape: Landscape) -> list[CriticalSet]:
     """The critical sets that `landscape.search` finds in the box of a landscape."""
-    names = {"maximum": "maxima", "saddle": "saddles", "undetermined": "undetermined"}
-    found = _search(landscape)
-    minima = [part for part in found if part.kind == "minimum"]
-    lowest = np.zeros(len(minima), dtype=bool)
-    if minima:
-        losses = np.array([part.loss for part in minima])
-        if isinstance(landscape, Bound):
-            lowest = landscape.is_global(np.array([part.representative for part in minima]), 1e-9)
-        else:
-            rise = max(part.loss for part in found) - losses.min()
-            lowest = losses <= losses.min() + 1e-6 * (rise if rise > 0.0 else 1.0 + abs(losses.min()))
-    kinds = {id(part): "global minima" if low else "local minima" for part, low in zip(minima, lowest)}
+    return [found for found, _ in sets_with_members(landscape)]
+
+
+def sets_with_members(landscape: Landscape) -> list[tuple[CriticalSet, np.ndarray]]:
+    """The same, each with the points that were met on it, shape (k, d)."""
+    parts = _search(landscape)
+    words = _kinds(landscape, parts)
     return [
-        CriticalSet(
-            name=f"{kinds.get(id(part)) or names[part.kind]} {i + 1}", kind=kinds.get(id(part)) or names[part.kind],
-            dimension=part.dimension, index=part.index, nullity=part.nullity, loss=float(part.loss),
+        (CriticalSet(
+            name=f"{word} {i + 1}", kind=word, dimension=part.dimension, index=part.index, nullity=part.nullity, loss=float(part.loss),
             equations=("through " if part.dimension else "") + ", ".join(
                 f"{name} = {value:.9g}" for name, value in zip(landscape.parameters, part.representative)
             ),
             representative=tuple(part.representative.tolist()), tangent=tuple(map(tuple, part.tangent.tolist())),
-        )
-        for i, part in enumerate(found)
+        ), part.members)
+        for i, (word, part) in enumerate(zip(words, parts))
     ]
+
+
+def _kinds(landscape: Landscape, parts: list) -> list[str]:
+    """What the sets are called: minima are global if they are on the level of the lowest, or of the bigram loss."""
+    words = {"maximum": "maxima", "saddle": "saddles", "undetermined": "undetermined", "minimum": "local minima"}
+    kinds = [words[part.kind] for part in parts]
+    minima = [i for i, part in enumerate(parts) if part.kind == "minimum"]
+    if not minima:
+        return kinds
+    if isinstance(landscape, Bound):
+        lowest = landscape.is_global(np.array([parts[i].representative for i in minima]), 1e-9)
+    else:
+        losses = np.array([parts[i].loss for i in minima])
+        rise = max(part.loss for part in parts) - losses.min()
+        lowest = losses <= losses.min() + 1e-6 * (rise if rise > 0.0 else 1.0 + abs(losses.min()))
+    for i, low in zip(minima, lowest):
+        kinds[i] = "global minima" if low else "local minima"
+    return kinds
 
 
 def classify(

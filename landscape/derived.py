@@ -96,7 +96,7 @@ class SymbolicChain(Chain):
         raise ParameterError("chain", self.name, "one with symbols, for an architecture given by logits", self.name)
 
     def describe(self) -> dict:
-        return {"name": self.name, **dict(self.values)}
+        return {"chain_name": self.name, **dict(self.values)}
 
     @property
     def kernel_parameters(self) -> tuple[float, ...]:

@@ -41,6 +41,8 @@ class Ends:
         Largest entry of the gradient at the end (along the kinks that the flow slides along, if any).
     index, nullity : ndarray of int8, shape (n,)
         Negative and zero eigenvalues of the Hessian at the end; 0 unless converged.
+    sliding : ndarray of int8, shape (n,)
+        Number of kinks that the flow slides along at the end.
     steps : ndarray of int64, shape (n,)
     """
 
@@ -52,6 +54,7 @@ class Ends:
     gradients: np.ndarray
     index: np.ndarray
     nullity: np.ndarray
+    sliding: np.ndarray
     steps: np.ndarray
 
     @property
@@ -273,13 +276,13 @@ def flow(
     ------
     ParameterError
     """
-    from landscape.kernels.integrate import follow_many
+    from landscape.kernels.integrate import NUMBERS, follow_many
 
     landscape = landscape_of(chain, architecture)
     starts = landscape.points("flow", points)
     settings = _settings("flow", t_max, rtol, atol, tolerance, radius, max_steps)
     surfaces, model = _model(landscape)
-    ends, numbers = np.empty_like(starts), np.empty((len(starts), 8))
+    ends, numbers = np.empty_like(starts), np.empty((len(starts), NUMBERS))
     inside = _inside(landscape, starts)
 
     def take(first):
@@ -296,14 +299,14 @@ def trajectory(
     tolerance: float = 1e-9, radius: float = 1e8, max_steps: int = 100_000,
 ) -> Trajectory:
     """Follow the gradient flow of one start and keep the way; the arguments are those of `flow`."""
-    from landscape.kernels.integrate import follow
+    from landscape.kernels.integrate import NUMBERS, follow
 
     landscape = landscape_of(chain, architecture)
     starts = landscape.points("trajectory", start)
     if len(starts) != 1:
         raise ParameterError("start", "trajectory", "one point", f"{len(starts)} points")
     settings = _settings("trajectory", t_max, rtol, atol, tolerance, radius, max_steps)
-    ends, numbers = np.empty_like(starts), np.empty((1, 8))
+    ends, numbers = np.empty_like(starts), np.empty((1, NUMBERS))
     d = starts.shape[1]
     pieces, count = follow(_inside(landscape, starts)[0], *_model(landscape), settings, ends[0], numbers[0], np.empty((16, 2 + 8 * d)))
     kept = pieces[:count]
@@ -316,7 +319,7 @@ def _ends(landscape: Landscape, starts, ends, numbers, tolerance) -> Ends:
     """Labels from what the integrator found at the ends."""
     from landscape.kernels.attraction import ATTRACTS, MIXED, REPELS
 
-    times, outcomes, verdicts, index, nullity, unsure, gradients, steps = numbers.T
+    times, outcomes, verdicts, index, nullity, unsure, gradients, steps, sliding = numbers.T
     labels = np.full(len(starts), Label.UNDECIDED, dtype=np.int8)
     labels[(outcomes == Outcome.NONFINITE) & (steps == 0.0)] = Label.INVALID
     ends[labels == Label.INVALID] = starts[labels == Label.INVALID]
@@ -328,5 +331,5 @@ def _ends(landscape: Landscape, starts, ends, numbers, tolerance) -> Ends:
         labels[settled] = np.where(landscape.is_global(ends[settled], max(tolerance, 1e-12)), Label.GLOBAL, Label.LOCAL)
     return Ends(
         starts, ends, labels, outcomes.astype(np.int8), times.copy(), gradients.copy(), np.where(arrived, index, 0).astype(np.int8),
-        np.where(arrived, nullity, 0).astype(np.int8), steps.astype(np.int64),
+        np.where(arrived, nullity, 0).astype(np.int8), sliding.astype(np.int8), steps.astype(np.int64),
     )

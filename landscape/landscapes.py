@@ -63,6 +63,11 @@ class Landscape:
         """Conserved quantities that are known, by name."""
         return {}
 
+    @property
+    def title(self) -> str:
+        """What the landscape is, in a few words."""
+        return self.name
+
     def describe(self) -> dict:
         """What the landscape is, for the attributes of files."""
         return {"landscape": self.name}

@@ -68,14 +68,16 @@ class Portrait:
     arrows: tuple = ()
 
 
-def new_figure(rows: int, columns: int, width: float, height: float, *, share_horizontal: bool = True):
-    """A figure with an Agg canvas and a grid of axes that share their vertical (and horizontal) scales."""
+def new_figure(
+    rows: int, columns: int, width: float, height: float, *, share_horizontal: bool = True, share_vertical: bool = True
+):
+    """A figure with an Agg canvas and a grid of axes that share their vertical and horizontal scales."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.subplots(rows, columns, squeeze=False, sharex=share_horizontal, sharey=True)
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=share_horizontal, sharey=share_vertical)
     return figure, axes
 
 
@@ -89,17 +91,19 @@ def save(figure, path: str | os.PathLike) -> None:
 
 def basins(axis, portrait: Portrait) -> None:
     """Basins of attraction, with the separatrix and the critical sets."""
+    _shade(axis, portrait.labels, (portrait.w[0], portrait.w[-1], portrait.e[0], portrait.e[-1]))
+    _sets(axis, portrait)
+    _frame(axis, portrait)
+
+
+def _shade(axis, labels: np.ndarray, extent: tuple) -> None:
+    """Colour a map of labels."""
     from matplotlib.colors import BoundaryNorm, ListedColormap
 
     codes = [label.value for label in Label]
     colours = ListedColormap([REGIONS[label] for label in Label])
     norm = BoundaryNorm(np.arange(codes[0] - 0.5, codes[-1] + 1), colours.N)
-    extent = (portrait.w[0], portrait.w[-1], portrait.e[0], portrait.e[-1])
-    axis.imshow(
-        portrait.labels, origin="lower", extent=extent, cmap=colours, norm=norm, aspect="auto", interpolation="nearest"
-    )
-    _sets(axis, portrait)
-    _frame(axis, portrait)
+    axis.imshow(labels, origin="lower", extent=extent, cmap=colours, norm=norm, aspect="auto", interpolation="nearest")
 
 
 def flow(axis, portrait: Portrait, levels: int = 16) -> None:
@@ -174,3 +178,140 @@ def legend(figure, portraits, columns: int = 4) -> None:
     if any(len(portrait.separatrix) for portrait in portraits):
         handles.append(Line2D([], [], label="separatrix", **SEPARATRIX))
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, fontsize=8, frameon=False)
+
+
+# --- any landscape ---------------------------------------------------------------------------------------
+
+POINTS = {
+    "global minima": {"marker": "o", "color": "#0072b2", "markersize": 5},
+    "local minima": {"marker": "o", "color": "#d55e00", "markersize": 5},
+    "saddles": {"marker": "D", "color": "black", "markerfacecolor": "white", "markersize": 5},
+    "maxima": {"marker": "^", "color": "#333333", "markersize": 5},
+    "undetermined": {"marker": "s", "color": "#7b3f72", "markerfacecolor": "white", "markersize": 5},
+}
+LABEL_LINES = {"global": "#0072b2", "local": "#d55e00", "saddle": "#7b3f72", "maximum": "#333333"}
+
+
+@dataclass(frozen=True)
+class LabelMap:
+    """A basin map of any landscape.
+
+    Attributes
+    ----------
+    title : str
+    names : (str, str)
+        Parameters on the vertical and the horizontal axis.
+    vertical, horizontal : ndarray
+        Grid of starts.
+    labels : ndarray of int8, shape (vertical.size, horizontal.size)
+    sets : list of (kind, ndarray of shape (k, 2))
+        Critical sets, by points on them.
+    times : ndarray or None
+        Flow time until convergence; NaN where there was none.
+    whole : bool
+        Whether every flow was followed, or those away from boundaries are like their surroundings.
+    """
+
+    title: str
+    names: tuple[str, str]
+    vertical: np.ndarray
+    horizontal: np.ndarray
+    labels: np.ndarray
+    sets: list
+    times: np.ndarray | None = None
+    whole: bool = True
+
+
+@dataclass(frozen=True)
+class Track:
+    """A trajectory: times (k,), states (k, d), losses (k,) and the label of its limit."""
+
+    times: np.ndarray
+    states: np.ndarray
+    losses: np.ndarray
+    label: str
+
+
+def _extent(found: LabelMap) -> tuple:
+    return found.horizontal[0], found.horizontal[-1], found.vertical[0], found.vertical[-1]
+
+
+def regions(axis, found: LabelMap) -> None:
+    """Basins of attraction, with points on the critical sets."""
+    _shade(axis, found.labels, _extent(found))
+    for kind, members in found.sets:
+        axis.plot(members[:, 1], members[:, 0], linestyle="none", zorder=5, clip_on=True, **POINTS[kind])
+    axis.set_xlim(*_extent(found)[:2])
+    axis.set_ylim(*_extent(found)[2:])
+    axis.set_xlabel(f"${found.names[1]}$")
+    axis.set_ylabel(f"${found.names[0]}$")
+    axis.set_title(found.title, fontsize=9.5)
+
+
+def convergence_times(figure, axis, found: LabelMap) -> None:
+    """Flow time until convergence, on a logarithmic scale; white where there was none or the start is at rest."""
+    from matplotlib.colors import LogNorm
+
+    times = np.ma.masked_invalid(np.where(found.times > 0.0, found.times, np.nan))
+    if times.count():
+        low, high = float(times.min()), float(times.max())
+        norm = LogNorm(low, high if high > low else 1.01 * low)
+        image = axis.imshow(times, origin="lower", extent=_extent(found), cmap="cividis_r", norm=norm, aspect="auto", interpolation="nearest")
+        figure.colorbar(image, ax=axis, label="flow time until convergence")
+    axis.set_xlabel(f"${found.names[1]}$")
+    axis.set_title("Convergence time" + ("" if found.whole else " (coarse away from boundaries)"), fontsize=9.5)
+
+
+def region_legend(figure, found: LabelMap) -> None:
+    """A legend of the regions and kinds of sets that occur."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    names = REGION_NAMES | {Label.MAXIMUM: "at a maximum", Label.UNDECIDED: "undecided", Label.INVALID: "not a valid start"}
+    present = set(np.unique(found.labels).tolist())
+    handles = [Patch(facecolor=REGIONS[label], edgecolor="#777777", label=text) for label, text in names.items() if label.value in present]
+    kinds = {kind for kind, _ in found.sets}
+    handles += [Line2D([], [], linestyle="none", label=kind, **style) for kind, style in POINTS.items() if kind in kinds]
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+
+
+def paths(axis, tracks: list[Track], names, levels: tuple) -> None:
+    """Trajectories in the plane of two parameters, over level lines of the loss; a dot marks the start."""
+    vertical, horizontal, values = levels
+    loss = np.ma.masked_invalid(values)
+    heights = contour_levels(loss, 24)
+    if len(heights):
+        axis.contour(horizontal, vertical, loss, levels=heights, colors="#b5b5b5", linewidths=0.6)
+    for track in tracks:
+        colour = LABEL_LINES.get(track.label, "#777777")
+        axis.plot(track.states[:, 1], track.states[:, 0], color=colour, linewidth=1.6)
+        axis.plot(track.states[:1, 1], track.states[:1, 0], marker="o", color=colour, markersize=5)
+        axis.plot(track.states[-1:, 1], track.states[-1:, 0], marker="*", color=colour, markersize=10)
+    axis.set_xlabel(f"${names[1]}$")
+    axis.set_ylabel(f"${names[0]}$")
+    axis.set_title("Trajectories over level lines of the loss (dot: start, star: end)", fontsize=9.5)
+
+
+def coordinates(axis, tracks: list[Track], names) -> None:
+    """Every coordinate against flow time."""
+    for number, track in enumerate(tracks):
+        for i, name in enumerate(names):
+            axis.plot(track.times, track.states[:, i], color=f"C{i}", label=f"${name}$" if number == 0 else None)
+    axis.set_xscale("symlog", linthresh=1.0)
+    axis.set_xlabel("flow time")
+    axis.legend(fontsize=8, frameon=False)
+    axis.set_title("Parameters", fontsize=9.5)
+
+
+def losses(axis, tracks: list[Track]) -> None:
+    """Loss against flow time, coloured by the label of the limit."""
+    shown = set()
+    for track in tracks:
+        name = track.label if track.label not in shown else None
+        axis.plot(track.times, track.losses, color=LABEL_LINES.get(track.label, "#777777"), linewidth=1.6, label=name)
+        shown.add(track.label)
+    axis.set_xscale("symlog", linthresh=1.0)
+    axis.set_xlabel("flow time")
+    axis.set_ylabel("loss")
+    axis.legend(fontsize=8, frameon=False, title="limit", title_fontsize=8)
+    axis.set_title("Loss along the flow", fontsize=9.5)

@@ -22,17 +22,26 @@ def caption(name: str) -> str:
     return importlib.import_module(f"landscape.gallery.{FIGURES[name]}").CAPTIONS[name]
 
 
-def draw_map(chain, labels, nodes, path) -> None:
-    """Draw one basin map that has been computed, with the sets and the separatrix of its chain."""
+def draw_map(landscape, labels, nodes, path, made=None) -> None:
+    """Draw one basin map that has been computed.
+
+    The canonical one is drawn with the sets and the separatrix of its chain, any other with the critical sets that
+    are found. `made` is the Dataset of a map by flow, whose convergence times are drawn beside it.
+    """
+    from landscape.gallery.general import draw_label_map, label_map
+
     from landscape.gallery.portrait import dress
 
-    words = ", ".join(f"${name}={value:g}$" for name, value in vars(chain).items())
-    found = dress(chain, f"Basins of attraction, {words}", labels, nodes)
-    figure, axes = plots.new_figure(1, 1, 4.8, 5.0)
-    plots.basins(axes[0, 0], found)
-    plots.label_outer(axes)
-    plots.legend(figure, [found], columns=2)
-    plots.save(figure, path)
+    found = label_map(landscape, labels, nodes, made)
+    portrait = dress(landscape.chain, found.title, labels, nodes) if landscape.name == "canonical" else None
+    draw_label_map(found, path, portrait)
+
+
+def draw_trajectories(ways, path) -> None:
+    """Draw trajectories that have been computed, and the loss along them."""
+    from landscape.gallery import general
+
+    general.draw_trajectories(ways, path)
 
 
 def draw(name: str, folder: str | Path) -> list[Path]:

@@ -17,7 +17,8 @@ from landscape.kernels.steps import TINY, accept, attempt, cut, first_step, make
 CONVERGED, TIME_LIMIT, STEP_LIMIT, DIVERGED, NONFINITE = 0, 1, 2, 3, 4
 
 # What is told of an end, as places in an array of numbers.
-TIME, OUTCOME, VERDICT, INDEX, NULLITY, UNSURE, SPEED, STEPS = range(8)
+TIME, OUTCOME, VERDICT, INDEX, NULLITY, UNSURE, SPEED, STEPS, SLIDING = range(9)
+NUMBERS = 9
 
 FOREVER = 1e300
 CLOSING = 1.0  # longest step near a critical set, times the fastest rate there: errors must die out with the flow
@@ -109,7 +110,7 @@ def follow(start, surfaces, model, settings, end, numbers, pieces):
     settings : Settings
     end : ndarray of shape (d,)
         Receives the end.
-    numbers : ndarray of shape (8,)
+    numbers : ndarray of shape (NUMBERS,)
         Receives what is told of the end; see the names of its places above.
     pieces : ndarray of shape (n, 2 + 8 d)
         Where to keep the steps, unless n is 0; a larger array is returned if need be.
@@ -170,6 +171,8 @@ def follow(start, surfaces, model, settings, end, numbers, pieces):
             outcome = DIVERGED
     for i in range(end.size):
         end[i] = work.y[i]
+    for j in range(surfaces):
+        numbers[SLIDING] += work.signs[j] == 0.0
     numbers[TIME], numbers[OUTCOME], numbers[STEPS], numbers[SPEED] = t, outcome, steps, size_of(work.k[0])
     return pieces, count
 

@@ -4,7 +4,8 @@ A formula is cut into tokens, read by Python's `ast` (which builds a tree and ex
 short list of operations. What is not on the list is refused. So is what would cost more than it says: towers of
 powers, numbers of thousands of digits, deep nesting, constants that a float cannot hold.
 
-SymPy may compare without end what stands in nested maxima and branches; so these are built as written, unevaluated.
+SymPy may take hours over what looks harmless: comparisons inside nested maxima and branches, and nested functions that
+it cannot tell to be real (it then splits them into real and imaginary parts). Those are built as written, unevaluated.
 """
 
 from __future__ import annotations
@@ -38,24 +39,15 @@ _TOKEN = re.compile(
     r"|(?P<operator>\*\*|<=|>=|[-+*/^<>(),])|(?P<space>[ \t\r\n]+)"
 )
 _CONSTANTS = {"pi": sympy.pi, "E": sympy.E}
-_SMOOTH = {
-    "exp": sympy.exp,
-    "log": sympy.log,
-    "sqrt": sympy.sqrt,
-    "sin": sympy.sin,
-    "cos": sympy.cos,
-    "tan": sympy.tan,
-    "sinh": sympy.sinh,
-    "cosh": sympy.cosh,
-    "tanh": sympy.tanh,
-    "atan": sympy.atan,
-    "asinh": sympy.asinh,
-    "erf": sympy.erf,
-    "softplus": softplus,
-    "sigmoid": sigmoid,
-}
+_ELEMENTARY = (
+    *(sympy.exp, sympy.log, sympy.sin, sympy.cos, sympy.tan, sympy.sinh, sympy.cosh, sympy.tanh),
+    *(sympy.atan, sympy.asinh, sympy.erf),
+)
+_SMOOTH = {function.__name__: function for function in (*_ELEMENTARY, sympy.sqrt, softplus, sigmoid)}
+_FLOATS = {function: vars(math)[function.__name__] for function in _ELEMENTARY}
 # Of constants, because SymPy refuses to compare constants that it cannot evaluate.
 _WRITTEN_OUT = {"softplus": lambda u: sympy.log(1 + sympy.exp(u)), "sigmoid": lambda u: 1 / (1 + sympy.exp(-u))}
+_BRANCHING = (Abs, Max, Min, Piecewise, sympy.sign)
 _COMPARISONS = {ast.Lt: sympy.Lt, ast.LtE: sympy.Le, ast.Gt: sympy.Gt, ast.GtE: sympy.Ge}
 _WORDS = {
     ast.IfExp: "a conditional (write where(condition, a, b))",
@@ -67,20 +59,6 @@ _WORDS = {
     ast.FloorDiv: "the operator //",
     ast.LShift: "the operator <<",
     ast.RShift: "the operator >>",
-}
-_DECIMAL = {
-    sympy.exp: math.exp,
-    sympy.log: math.log,
-    sympy.sin: math.sin,
-    sympy.cos: math.cos,
-    sympy.tan: math.tan,
-    sympy.cot: lambda x: 1 / math.tan(x),
-    sympy.sinh: math.sinh,
-    sympy.cosh: math.cosh,
-    sympy.tanh: math.tanh,
-    sympy.atan: math.atan,
-    sympy.asinh: math.asinh,
-    sympy.erf: math.erf,
 }
 
 
@@ -136,6 +114,7 @@ class _Reader:
         self.depth = 0
         self.branches = 0
         self.bits = 0
+        self.doubts: set[Expr] = set()
         self.kinds: dict[type, Callable[[ast.AST], Expr]] = {
             ast.Constant: self.number,
             ast.Name: self.name,
@@ -209,7 +188,7 @@ class _Reader:
         found = rule(node)
         if found.is_number:
             self.value(found, node)
-        elif found.is_extended_real is False:
+        elif not self.doubtful(found) and found.is_extended_real is False:
             self.refuse("free of what is never real", self.said(node))
         self.depth -= 1
         return found
@@ -262,7 +241,7 @@ class _Reader:
         factors = [self.read(first)]
         for kind, node in chain:
             factor = self.read(node)
-            if kind is ast.Div and factor.is_zero:
+            if kind is ast.Div and factor == 0:
                 self.refuse("free of divisions by zero", f"/ {self.said(node)}")
             factors.append(factor if kind is ast.Mult else 1 / factor)
         return Mul(*factors)
@@ -277,9 +256,11 @@ class _Reader:
             if not exponent.is_Integer and _bits(number) > MOST_BITS_OF_A_ROOT:
                 self.refuse(f"free of roots of numbers of more than {MOST_BITS_OF_A_ROOT} bits", self.said(node))
             self.charge(_bits(number) * math.ceil(size), node)
-            if base.is_zero and self.value(exponent, node) < 0:
+            if base == 0 and self.value(exponent, node) < 0:
                 self.refuse("free of divisions by zero", self.said(node))
-        return self.charged(Pow(base, exponent), node)
+        evaluate = exponent.is_Integer or not (self.doubtful(base) or self.doubtful(exponent))
+        build = sympy.exp if base == sympy.E else lambda *power, **how: Pow(base, *power, **how)
+        return self.noted(self.charged(build(exponent, evaluate=evaluate), node), base, exponent)
 
     # --- calls
 
@@ -315,7 +296,10 @@ class _Reader:
             return self.power(argument, Rational(1, 2), node)
         if argument.is_number and name in _WRITTEN_OUT:
             return _WRITTEN_OUT[name](argument)
-        return _SMOOTH[name](argument).replace(sympy.cot, lambda u: 1 / sympy.tan(u))
+        found = _SMOOTH[name](argument, evaluate=not self.doubtful(argument))
+        if found.has(sympy.cot):
+            found = found.replace(sympy.cot, lambda u: 1 / sympy.tan(u))
+        return self.noted(found, argument)
 
     def branched(self, name: str, node: ast.Call) -> Expr:
         least, most, build = self.branching[name]
@@ -342,12 +326,12 @@ class _Reader:
     def absolute(self, u: Expr) -> Expr:
         if u.is_number:
             return u if self.order(u, Integer(0)) >= 0 else -u
-        return Abs(u, evaluate=not u.has(Abs, Max, Min, Piecewise, sympy.sign))
+        return Abs(u, evaluate=not (self.doubtful(u) or u.has(*_BRANCHING)))
 
     def sign(self, u: Expr) -> Expr:
         if u.is_number:
             return Integer(self.order(u, Integer(0)))
-        return sympy.sign(u, evaluate=not u.has(Abs, Max, Min, Piecewise, sympy.sign))
+        return sympy.sign(u, evaluate=not (self.doubtful(u) or u.has(*_BRANCHING)))
 
     def extreme(self, kind: type, values) -> Expr:
         """Max or Min of which the constants are compared here, and nothing else is."""
@@ -358,6 +342,18 @@ class _Reader:
             if self.order(value, best[0]) == (1 if kind is Max else -1):
                 best = [value]
         return kind(*best, *others, evaluate=False)
+
+    # --- what SymPy cannot tell to be real
+
+    def doubtful(self, expression: Expr) -> bool:
+        """Whether anything in it may be complex as far as SymPy knows, such as log(x) for a real x."""
+        return bool(self.doubts) and not self.doubts.isdisjoint(sympy.preorder_traversal(expression))
+
+    def noted(self, found: Expr, *parts: Expr) -> Expr:
+        """Note the functions and powers in it that bring a doubt which its parts did not have."""
+        if not found.is_number and not any(map(self.doubtful, parts)):
+            self.doubts |= {node for node in found.atoms(sympy.Function, Pow) if node.is_extended_real is None}
+        return found
 
     # --- constants
 
@@ -442,6 +438,6 @@ def _decimal(constant: Expr) -> float:
         return math.prod(parts)
     if isinstance(constant, Pow):
         return float(parts[0] ** parts[1])
-    if type(constant) not in _DECIMAL:
+    if type(constant) not in _FLOATS:
         raise ValueError
-    return _DECIMAL[type(constant)](*parts)
+    return _FLOATS[type(constant)](*parts)
