@@ -21,7 +21,7 @@ from landscape.flows import flow
 from landscape.landscapes import Landscape, landscape_of
 from landscape.outcomes import Label, Outcome
 
-BOX = (-2.0, 2.0, 401)
+NODES = {"exact": 401, "flow": 101}
 
 
 def grid(landscape: Landscape, axes: Mapping, fixed: Mapping | None = None, *, method: str = "exact") -> tuple[dict, dict]:
@@ -30,7 +30,7 @@ def grid(landscape: Landscape, axes: Mapping, fixed: Mapping | None = None, *, m
     Parameters
     ----------
     axes : dict of str to (low, high, n) or 1-D array
-        Coordinates to grid. Without any, the (one or two) parameters are gridded over the landscape's box.
+        Coordinates to grid. Where no more than two are, the others that are not fixed are gridded over the landscape's box.
     fixed : dict of str to float
         All others.
 
@@ -40,9 +40,9 @@ def grid(landscape: Landscape, axes: Mapping, fixed: Mapping | None = None, *, m
     fixed : dict of str to float
     """
     fixed = {name: parameters.real("basin_map", name, value) for name, value in (fixed or {}).items()}
-    if not axes and len(landscape.parameters) - len(fixed) <= 2:
-        count = BOX[2] if method == "exact" else 101
-        axes = {name: (*landscape.box[name], count) for name in landscape.parameters if name not in fixed}
+    free = [name for name in landscape.parameters if name not in axes and name not in fixed]
+    if len(axes) + len(free) <= 2:
+        axes = {**axes, **{name: (*landscape.box[name], NODES[method]) for name in free}}
     unknown = [name for name in (*axes, *fixed) if name not in landscape.parameters]
     twice = [name for name in axes if name in fixed]
     missing = [name for name in landscape.parameters if name not in axes and name not in fixed]
@@ -100,8 +100,8 @@ def basin_map(
     progress : callable, optional
         For flows; called with numbers of starts done and to do.
     **axes : (low, high, n) or 1-D array
-        An axis for each gridded parameter, such as ``e=(-2, 2, 401)``. Without any, one or two parameters are gridded
-        over their box: with 401 nodes each for the exact method, with 101 by flow.
+        An axis for each gridded parameter, such as ``e=(-2, 2, 401)``. Up to two are gridded over their box if nothing
+        is said of them: with 401 nodes for the exact method, with 101 by flow.
 
     Returns
     -------

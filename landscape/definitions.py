@@ -50,18 +50,23 @@ def read_definition(path: str) -> Definition:
     """
     with open(path, "rb") as file:
         try:
-            data = tomllib.load(file)
+            return _defined(tomllib.load(file), path)
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ParameterError("architecture", path, f"a TOML file ({error})", path) from None
+        except ParameterError as error:
+            raise ParameterError("architecture", path, f"such that {error.parameter!r} is {error.requirement}", error.value) from None
+
+
+def _defined(data: dict, path: str) -> Definition:
     _check(data, KEYS, path)
     name, names = data.get("name", "landscape"), data.get("parameters")
     given = [key for key in ("loss", "gap", "logits") if key in data]
     if names is None or len(given) != 1:
-        raise ParameterError("architecture", path, "a file with 'parameters' and one of 'loss', 'gap' and 'logits'", sorted(data))
+        raise ParameterError("the file", path, "one with 'parameters' and one of 'loss', 'gap' and 'logits'", sorted(data))
     box = {key: tuple(bounds) if isinstance(bounds, list) and len(bounds) == 2 else () for key, bounds in data.get("box", {}).items()}
     for key, bounds in box.items():
         if not bounds:
-            raise ParameterError("architecture", path, "a file whose box holds pairs [low, high]", key)
+            raise ParameterError("box", path, "pairs [low, high]", key)
     if given == ["loss"]:
         return Definition(PlainLoss.from_symbolic(name, data["loss"], names, box=box, minimum=data.get("minimum")), None, None)
     model = Architecture.from_symbolic(name, names, gap=data.get("gap"), logits=_table(path, data.get("logits")), box=box)
@@ -69,7 +74,7 @@ def read_definition(path: str) -> Definition:
     if chain is not None:
         _check(chain, CHAIN_KEYS, path)
         if "phi" not in chain:
-            raise ParameterError("architecture", path, "a file whose chain has 'phi'", sorted(chain))
+            raise ParameterError("chain", path, "a table with 'phi'", sorted(chain))
         chain = Chain.from_symbolic(chain.get("name", "chain"), chain["phi"], chain.get("gap", "kappa"), chain.get("values"))
     return Definition(None, model, chain)
 
@@ -77,12 +82,12 @@ def read_definition(path: str) -> Definition:
 def _check(data: dict, keys: dict, path: str) -> None:
     for key, value in data.items():
         if key not in keys:
-            raise ParameterError("architecture", path, f"a file with the keys {', '.join(keys)}", key)
+            raise ParameterError(key, path, f"one of the keys {', '.join(keys)}", key)
         if not isinstance(value, keys[key]) or isinstance(value, bool):
-            raise ParameterError("architecture", path, f"a file whose {key!r} has the right type", value)
+            raise ParameterError(key, path, "of the right type", value)
 
 
 def _table(path: str, rows):
     if rows is not None and not all(isinstance(row, list) and all(isinstance(entry, str) for entry in row) for row in rows):
-        raise ParameterError("architecture", path, "a file whose logits are rows of expressions in quotes", rows)
+        raise ParameterError("logits", path, "rows of expressions in quotes", rows)
     return rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import sys
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -168,7 +169,7 @@ def make_grid(landscape, axes, grid, fix) -> tuple[dict, dict]:
                 raise click.UsageError(f"Invalid value for '--{where}': {name!r} is not one of the parameters {known}.")
     both = [name for name in found if name in fixed]
     free = [name for name in landscape.parameters if name not in found and name not in fixed]
-    if both or (free and (found or len(free) > 2)):
+    if both or (free and len(found) + len(free) > 2):
         raise click.UsageError(
             f"Invalid value for '--fix': {(both or free)[0]!r} has to be either gridded (--grid) or fixed (--fix NAME=VALUE)."
         )
@@ -184,7 +185,7 @@ def check_suffix(option: str, path: str | None, allowed: tuple[str, ...]) -> Non
 @contextmanager
 def progress_bar(label: str):
     """A function to report progress to; it shows a bar on the error stream, if that is a terminal."""
-    stream = click.get_text_stream("stderr")
+    stream = sys.stderr
     if not stream.isatty():
         yield None
         return

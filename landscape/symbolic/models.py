@@ -164,42 +164,89 @@ def split(expression) -> Branches:
     return Branches(smooth, tuple(Symbol(f"sigma_{j}", real=True) for j in range(count)), tuple(splitter.surfaces))
 
 
+class _Numeric:
+    """The branches of an expression as functions of points, at 30 digits."""
+
+    def __init__(self, branches: Branches, parameters):
+        arguments = (*parameters, *branches.signs)
+        self.count, self.draw = len(parameters), random.Random(0)
+        self.value = sympy.lambdify(arguments, elementary(branches.expression), "mpmath")
+        gradient = [elementary(sympy.diff(branches.expression, parameter)) for parameter in parameters]
+        self.gradient = sympy.lambdify(arguments, gradient, "mpmath")
+        self.levels = sympy.lambdify(arguments, [elementary(surface) for surface in branches.surfaces], "mpmath")
+        self.surfaces = len(branches.surfaces)
+
+    def point(self):
+        """A random point of [-2, 2]^d."""
+        return [mpmath.mpf(self.draw.uniform(-2, 2)) for _ in range(self.count)]
+
+    def signs(self, point):
+        """The branch that a point is in."""
+        found = [mpmath.mpf(1)] * self.surfaces
+        for j in range(self.surfaces):
+            found[j] = mpmath.sign(self.levels(*point, *found)[j])
+        return found
+
+
 def confirm(owner: str, expression, branches: Branches, parameters) -> None:
-    """Compare the derivatives in the branches with numerical ones of the expression itself, at 30 digits.
+    """Compare the derivatives in the branches with numerical ones of the expression itself, and branches on their kinks.
 
     Raises
     ------
     ParameterError
         If they differ, or if the loss is not a real number at any of the points.
     """
-    textbook = sympy.lambdify(parameters, elementary(expression), "mpmath")
-    gradient = [sympy.diff(branches.expression, parameter) for parameter in parameters]
-    kernels = sympy.lambdify((*parameters, *branches.signs), [elementary(entry) for entry in gradient], "mpmath")
-    levels = sympy.lambdify((*parameters, *branches.signs), list(branches.surfaces), "mpmath")
-    draw, confirmed = random.Random(0), 0
     with mpmath.workdps(30):
-        for _ in range(40):
-            point = [mpmath.mpf(draw.uniform(-2, 2)) for _ in parameters]
-            try:
-                signs = [mpmath.mpf(1)] * len(branches.signs)
-                for j in range(len(signs)):
-                    signs[j] = mpmath.sign(levels(*point, *signs)[j])
-                found = kernels(*point, *signs)
-                expected = [
-                    mpmath.diff(textbook, tuple(point), tuple(int(i == j) for j in range(len(point)))) for i in range(len(point))
-                ]
-            except (ValueError, ZeroDivisionError, OverflowError, TypeError):
-                continue
-            if any(isinstance(mpmath.mpmathify(value), mpmath.mpc) for value in (*expected, *found)):
-                continue
-            scale = 1 + max(abs(value) for value in expected)
-            if any(abs(a - b) > mpmath.mpf(10) ** -8 * scale for a, b in zip(found, expected)):
-                raise ParameterError("expression", owner, "continuous, with the derivatives that SymPy gives it", expression)
-            confirmed += 1
-            if confirmed == 3:
-                return
+        numeric = _Numeric(branches, parameters)
+        _confirm_derivatives(owner, expression, numeric, parameters)
+        for j in range(numeric.surfaces):
+            _confirm_continuity(owner, expression, numeric, j)
+
+
+def _confirm_derivatives(owner: str, expression, numeric: _Numeric, parameters) -> None:
+    textbook, confirmed = sympy.lambdify(parameters, elementary(expression), "mpmath"), 0
+    for _ in range(40):
+        point = numeric.point()
+        try:
+            found = numeric.gradient(*point, *numeric.signs(point))
+            expected = [
+                mpmath.diff(textbook, tuple(point), tuple(int(i == j) for j in range(len(point)))) for i in range(len(point))
+            ]
+        except (ValueError, ZeroDivisionError, OverflowError, TypeError):
+            continue
+        if any(isinstance(mpmath.mpmathify(value), mpmath.mpc) for value in (*expected, *found)):
+            continue
+        scale = 1 + max(abs(value) for value in expected)
+        if any(abs(a - b) > mpmath.mpf(10) ** -8 * scale for a, b in zip(found, expected)):
+            raise ParameterError("expression", owner, "continuous, with the derivatives that SymPy gives it", str(expression))
+        confirmed += 1
+        if confirmed == 3:
+            return
     if not confirmed:
-        raise ParameterError("expression", owner, "a real number somewhere in [-2, 2] of every parameter", expression)
+        raise ParameterError("expression", owner, "a real number somewhere in [-2, 2] of every parameter", str(expression))
+
+
+def _confirm_continuity(owner: str, expression, numeric: _Numeric, j: int) -> None:
+    """Go to surface j between points on its two sides, and compare the values of both branches there."""
+    confirmed = 0
+    for _ in range(60):
+        ends = [numeric.point(), numeric.point()]
+        try:
+            if numeric.signs(ends[0])[j] * numeric.signs(ends[1])[j] >= 0:
+                continue
+            first = numeric.signs(ends[0])[j]
+            for _ in range(100):
+                middle = [(a + b) / 2 for a, b in zip(*ends)]
+                ends[0 if numeric.signs(middle)[j] == first else 1] = middle
+            signs = numeric.signs(ends[0])
+            values = [numeric.value(*ends[0], *signs[:j], side, *signs[j + 1 :]) for side in (mpmath.mpf(1), mpmath.mpf(-1))]
+        except (ValueError, ZeroDivisionError, OverflowError, TypeError):
+            continue
+        if abs(values[0] - values[1]) > mpmath.mpf(10) ** -8 * (1 + abs(values[0])):
+            raise ParameterError("expression", owner, "continuous where its conditions and kinks are", str(expression))
+        confirmed += 1
+        if confirmed == 3:
+            return
 
 
 def cross_entropy(logits: Sequence[Sequence]) -> tuple:

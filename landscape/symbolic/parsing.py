@@ -243,7 +243,7 @@ class _Reader:
             factor = self.read(node)
             if kind is ast.Div and factor == 0:
                 self.refuse("free of divisions by zero", f"/ {self.said(node)}")
-            factors.append(factor if kind is ast.Mult else 1 / factor)
+            factors.append(factor if kind is ast.Mult else self.noted(1 / factor, factor))
         return Mul(*factors)
 
     def power(self, base: Expr, exponent: Expr, node: ast.AST) -> Expr:
