@@ -55,7 +55,7 @@ def flow_map(
         All other coordinates.
     coarse : int
         1 follows every start. With k > 1, every k-th node is followed first, and then all nodes of the cells between
-        them whose corners do not agree, and of the cells next to those; a basin that fits between can be missed.
+        them whose corners do not agree, and of the cells next to those. What fits between nodes can be missed.
     progress : callable, optional
         Called with numbers of starts done and to do.
     **options
@@ -133,24 +133,33 @@ def _refine(found: _Found, shape, coarse: int, progress, options) -> None:
     from scipy.ndimage import binary_dilation
 
     marks = [_marks(n, coarse) for n in shape]
-    corner_rows = np.arange(len(found.starts)).reshape(shape)[np.ix_(*marks)]
-    ends = found.ends()
-    attractors = np.zeros(len(found.starts), dtype=np.int64)
-    rows = np.flatnonzero(found.computed)
-    attractors[rows] = group(Ends(**{name: values[rows] for name, values in vars(ends).items()}))[0]
-    kinds = (ends.labels.astype(np.int64) + 1) * 100_000 + attractors
-    kinds = kinds[corner_rows]
-    mixed = np.zeros(tuple(len(mark) - 1 for mark in marks), dtype=bool)
-    first = kinds[tuple(slice(None, -1) for _ in shape)]
-    for corner in np.ndindex(*(2,) * len(shape)):
-        mixed |= kinds[tuple(slice(c, len(mark) - 1 + c) for c, mark in zip(corner, marks))] != first
-    mixed = binary_dilation(mixed, np.ones((3,) * len(shape), dtype=bool))
+    corners = np.arange(len(found.starts)).reshape(shape)[np.ix_(*marks)]
+    mixed = binary_dilation(_disagreeing(found, corners), np.ones((3,) * len(shape), dtype=bool))
     chosen = np.zeros(shape, dtype=bool)
     for cell in np.argwhere(mixed):
         chosen[tuple(slice(mark[i], mark[i + 1] + 1) for mark, i in zip(marks, cell))] = True
     found.follow(chosen, progress, options)
     nearest = [mark[np.abs(np.arange(n)[:, None] - mark).argmin(axis=1)] for n, mark in zip(shape, marks)]
     found.copy(np.arange(len(found.starts)).reshape(shape)[np.ix_(*nearest)])
+
+
+def _disagreeing(found: _Found, corners: np.ndarray) -> np.ndarray:
+    """Which cells of a lattice have corners whose flows end in different ways.
+
+    They do if labels differ, or ends on isolated points; on continua, ends of neighbours follow on each other, and are
+    taken to lie on different ones if they are further apart than the starts are, by half and more.
+    """
+    labels, nullity, ends = (found.columns[name][corners] for name in ("labels", "nullity", "ends"))
+    starts, size = found.starts[corners], 1.0 + np.nanmax(np.abs(found.columns["ends"]))
+    cells = tuple(n - 1 for n in corners.shape)
+    views = [tuple(slice(c, c + n) for c, n in zip(corner, cells)) for corner in np.ndindex(*(2,) * len(cells))]
+    mixed, first = np.zeros(cells, dtype=bool), views[0]
+    for view in views[1:]:
+        apart = np.linalg.norm(ends[view] - ends[first], axis=-1)
+        before = np.linalg.norm(starts[view] - starts[first], axis=-1)
+        allowed = np.where((nullity[view] == 0) & (nullity[first] == 0), ISOLATED * size, 1.5 * before)
+        mixed |= (labels[view] != labels[first]) | (apart > allowed)
+    return mixed
 
 
 def group(ends: Ends) -> tuple[np.ndarray, np.ndarray]:

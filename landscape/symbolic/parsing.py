@@ -4,8 +4,10 @@ A formula is cut into tokens, read by Python's `ast` (which builds a tree and ex
 short list of operations. What is not on the list is refused. So is what would cost more than it says: towers of
 powers, numbers of thousands of digits, deep nesting, constants that a float cannot hold.
 
-SymPy may take hours over what looks harmless: comparisons inside nested maxima and branches, and nested functions that
-it cannot tell to be real (it then splits them into real and imaginary parts). Those are built as written, unevaluated.
+SymPy's automatic simplification may take hours over what looks harmless (it compares the arguments of a maximum, and
+asks whether a nest of functions is real, or where a polynomial changes sign). So it is used on shallow operands only,
+such as sqrt(x^2) or exp(-x); on deeper ones functions, powers and branches are built as written. Sums and products are
+always collected.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ LONGEST_TEXT = 10_000  # characters
 LONGEST_NUMBER = 100  # characters of one literal
 MOST_TOKENS = 3_000
 DEEPEST = 40  # nested brackets, signs, powers and calls
+SHALLOW = 2  # levels of an operand's tree that SymPy may simplify
 DEEPEST_CONSTANT = 12  # levels of its tree; SymPy's time to evaluate it grows exponentially with them
 DEEPEST_BRANCHES = 3  # abs, sign, max, min, relu and where, one inside the other
 MOST_ARGUMENTS = 8  # of max and min
@@ -47,7 +50,6 @@ _SMOOTH = {function.__name__: function for function in (*_ELEMENTARY, sympy.sqrt
 _FLOATS = {function: vars(math)[function.__name__] for function in _ELEMENTARY}
 # Of constants, because SymPy refuses to compare constants that it cannot evaluate.
 _WRITTEN_OUT = {"softplus": lambda u: sympy.log(1 + sympy.exp(u)), "sigmoid": lambda u: 1 / (1 + sympy.exp(-u))}
-_BRANCHING = (Abs, Max, Min, Piecewise, sympy.sign)
 _COMPARISONS = {ast.Lt: sympy.Lt, ast.LtE: sympy.Le, ast.Gt: sympy.Gt, ast.GtE: sympy.Ge}
 _WORDS = {
     ast.IfExp: "a conditional (write where(condition, a, b))",
@@ -114,7 +116,6 @@ class _Reader:
         self.depth = 0
         self.branches = 0
         self.bits = 0
-        self.doubts: set[Expr] = set()
         self.kinds: dict[type, Callable[[ast.AST], Expr]] = {
             ast.Constant: self.number,
             ast.Name: self.name,
@@ -188,8 +189,6 @@ class _Reader:
         found = rule(node)
         if found.is_number:
             self.value(found, node)
-        elif not self.doubtful(found) and found.is_extended_real is False:
-            self.refuse("free of what is never real", self.said(node))
         self.depth -= 1
         return found
 
@@ -243,7 +242,7 @@ class _Reader:
             factor = self.read(node)
             if kind is ast.Div and factor == 0:
                 self.refuse("free of divisions by zero", f"/ {self.said(node)}")
-            factors.append(factor if kind is ast.Mult else self.noted(1 / factor, factor))
+            factors.append(factor if kind is ast.Mult else 1 / factor)
         return Mul(*factors)
 
     def power(self, base: Expr, exponent: Expr, node: ast.AST) -> Expr:
@@ -258,9 +257,9 @@ class _Reader:
             self.charge(_bits(number) * math.ceil(size), node)
             if base == 0 and self.value(exponent, node) < 0:
                 self.refuse("free of divisions by zero", self.said(node))
-        evaluate = exponent.is_Integer or not (self.doubtful(base) or self.doubtful(exponent))
-        build = sympy.exp if base == sympy.E else lambda *power, **how: Pow(base, *power, **how)
-        return self.noted(self.charged(build(exponent, evaluate=evaluate), node), base, exponent)
+        simplify = exponent.is_Integer or _shallow(base, exponent)
+        power = sympy.exp(exponent, evaluate=simplify) if base == sympy.E else Pow(base, exponent, evaluate=simplify)
+        return self.charged(power, node)
 
     # --- calls
 
@@ -296,10 +295,8 @@ class _Reader:
             return self.power(argument, Rational(1, 2), node)
         if argument.is_number and name in _WRITTEN_OUT:
             return _WRITTEN_OUT[name](argument)
-        found = _SMOOTH[name](argument, evaluate=not self.doubtful(argument))
-        if found.has(sympy.cot):
-            found = found.replace(sympy.cot, lambda u: 1 / sympy.tan(u))
-        return self.noted(found, argument)
+        found = _SMOOTH[name](argument, evaluate=_shallow(argument))
+        return found.replace(sympy.cot, lambda u: 1 / sympy.tan(u)) if found.has(sympy.cot) else found
 
     def branched(self, name: str, node: ast.Call) -> Expr:
         least, most, build = self.branching[name]
@@ -326,12 +323,12 @@ class _Reader:
     def absolute(self, u: Expr) -> Expr:
         if u.is_number:
             return u if self.order(u, Integer(0)) >= 0 else -u
-        return Abs(u, evaluate=not (self.doubtful(u) or u.has(*_BRANCHING)))
+        return Abs(u, evaluate=_shallow(u))
 
     def sign(self, u: Expr) -> Expr:
         if u.is_number:
             return Integer(self.order(u, Integer(0)))
-        return sympy.sign(u, evaluate=not (self.doubtful(u) or u.has(*_BRANCHING)))
+        return sympy.sign(u, evaluate=_shallow(u))
 
     def extreme(self, kind: type, values) -> Expr:
         """Max or Min of which the constants are compared here, and nothing else is."""
@@ -342,18 +339,6 @@ class _Reader:
             if self.order(value, best[0]) == (1 if kind is Max else -1):
                 best = [value]
         return kind(*best, *others, evaluate=False)
-
-    # --- what SymPy cannot tell to be real
-
-    def doubtful(self, expression: Expr) -> bool:
-        """Whether anything in it may be complex as far as SymPy knows, such as log(x) for a real x."""
-        return bool(self.doubts) and not self.doubts.isdisjoint(sympy.preorder_traversal(expression))
-
-    def noted(self, found: Expr, *parts: Expr) -> Expr:
-        """Note the functions and powers in it that bring a doubt which its parts did not have."""
-        if not found.is_number and not any(map(self.doubtful, parts)):
-            self.doubts |= {node for node in found.atoms(sympy.Function, Pow) if node.is_extended_real is None}
-        return found
 
     # --- constants
 
@@ -408,8 +393,13 @@ def _bits(number: Expr) -> int:
     return number.p.bit_length() + number.q.bit_length() if number.is_Rational else 0
 
 
-def _depth(constant: Expr) -> int:
-    return 1 + max(map(_depth, constant.args), default=0)
+def _depth(expression: Expr) -> int:
+    """Levels of an expression's tree: 1 for a number or a symbol."""
+    return 1 + max(map(_depth, expression.args), default=0)
+
+
+def _shallow(*operands: Expr) -> bool:
+    return all(_depth(operand) <= SHALLOW for operand in operands)
 
 
 def _decimal(constant: Expr) -> float:
