@@ -131,8 +131,9 @@ def basins(
     found = make_landscape(p, q, states, architecture)
     axes, fixed = make_grid(found, {"e": e_axis, "w": w_axis, "a": a_axis}, grid, fix)
     method = chosen_method(found, method)
-    if plot and len(axes or found.parameters) != 2:
-        raise click.UsageError(f"Invalid value for '--plot': a map is drawn over two gridded coordinates, not {len(axes)}.")
+    gridded = len(found.parameters) - len(fixed)
+    if plot and gridded != 2:
+        raise click.UsageError(f"Invalid value for '--plot': a map is drawn over two gridded coordinates, not {gridded}.")
     options = {"t_max": t_max, "rtol": rtol, "tolerance": tolerance, "max_steps": max_steps}
     began = time.perf_counter()
     if method == "exact":

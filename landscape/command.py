@@ -99,7 +99,7 @@ def run_command(command: click.Command, arguments=None) -> None:
 
 
 def _about_option(error: ParameterError) -> str:
-    return f"Invalid value for '--{error.parameter}': must be {error.requirement}. Got {error.value!r}."
+    return f"Invalid value for '--{error.parameter.replace('_', '-')}': must be {error.requirement}. Got {error.value!r}."
 
 
 def _complain(text: str, code: int) -> int:

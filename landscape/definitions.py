@@ -52,9 +52,9 @@ def read_definition(path: str) -> Definition:
         try:
             return _defined(tomllib.load(file), path)
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ParameterError("architecture", path, f"a TOML file ({error})", path) from None
+            raise ParameterError("architecture", path, f"a TOML file; {path} is not ({error})", path) from None
         except ParameterError as error:
-            raise ParameterError("architecture", path, f"such that {error.parameter!r} is {error.requirement}", error.value) from None
+            raise ParameterError("architecture", path, f"a file that can be used; in {path}, {error.parameter!r} has to be {error.requirement}", error.value) from None
 
 
 def _defined(data: dict, path: str) -> Definition:

@@ -3,6 +3,11 @@
 import csv
 import json
 import math
+import os
+import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -167,7 +172,7 @@ def test_strict_json_has_null_for_what_is_not_finite():
 
 def test_help_and_version():
     runner = CliRunner()
-    for name in ([], ["chain"], ["classify"], ["basins"], ["separatrix"], ["critical"], ["figures"]):
+    for name in ([], ["chain"], ["classify"], ["basins"], ["flow"], ["separatrix"], ["critical"], ["figures"]):
         shown = runner.invoke(cli.cli, [*name, "--help"])
         assert shown.exit_code == 0 and "Usage" in shown.output and shown.output.isascii()
     assert landscape.__version__ in runner.invoke(cli.cli, ["--version"]).output
@@ -182,3 +187,142 @@ def test_everything_works_in_a_terminal_that_knows_ascii_alone(run_python, tmp_p
     assert (folder / "ä.csv").exists() and done.stderr == ""
     done = run_python("-m", "landscape", "basins", "--p", ".5", "--q", ".8", "--out", folder / "m.nc", "--json", **surroundings)
     assert strict(done.stdout)["files"] == [str(folder / "m.nc")]
+
+
+# --- flows and landscapes of one's own -------------------------------------------------------------------
+
+CHAIN = ("--p", ".5", "--q", ".8")
+
+
+@pytest.fixture
+def own(tmp_path):
+    """A file with a loss of two parameters."""
+    path = tmp_path / "own.toml"
+    path.write_text('name = "wells"\nparameters = ["x", "y"]\nloss = "(x^2 - 1)^2/4 + x/20 + abs(y)/2 + y^2/2"\n', encoding="utf-8")
+    return path
+
+
+def test_flow_of_one_start_and_of_many(call, tmp_path):
+    code, out, err = call("flow", *CHAIN, "--at", "1,-1", "--json")
+    data = strict(out)
+    assert code == 0 and err == ""
+    assert set(data) == {"start", "end", "label", "outcome", "t", "kappa", "loss", "invariant_drift", "steps", "files"}
+    assert data["label"] == "global" and data["outcome"] == "converged" and data["start"] == [1, -1]
+    assert data["kappa"] == pytest.approx(-math.log(4)) and data["invariant_drift"] < 1e-6
+    code, out, _ = call("flow", *CHAIN, "--at", "1,-1", "--at", "0,0.5", "--t-max", "2", "--json", "--out", tmp_path / "way.csv")
+    flows = strict(out)["flows"]
+    assert [(row["label"], row["outcome"]) for row in flows] == [("undecided", "time_limit"), ("local", "converged")]
+    assert flows[1]["steps"] == 0 and flows[1]["invariant_drift"] is None
+    rows = list(csv.DictReader((tmp_path / "way.csv").open()))
+    assert list(rows[0]) == ["start", "t", "e", "w", "loss"] and {row["start"] for row in rows} == {"0", "1"}
+    last = [row for row in rows if row["start"] == "0"][-1]
+    assert float(last["t"]) == 2.0 and float(last["e"]) == flows[0]["end"][0]
+    assert "global, converged" in call("flow", *CHAIN, "--at", "1,-1")[1]
+
+
+def test_flow_writes_what_it_is_asked_to(call, tmp_path, own):
+    import xarray
+
+    code, out, _ = call(
+        "flow", "--architecture", own, "--at", ".5,1", "--at", "-.1,1", "--out", tmp_path / "way.nc", "--plot", tmp_path / "way.svg", "--json"
+    )
+    assert code == 0 and [row["label"] for row in strict(out)["flows"]] == ["local", "global"]
+    with xarray.open_dataset(tmp_path / "way.nc", engine="h5netcdf") as made:
+        assert list(made.data_vars) == ["start", "t", "x", "y", "loss"] and made.attrs["landscape"] == "wells"
+    assert (tmp_path / "way.svg").read_text(encoding="utf-8").startswith("<?xml")
+    one = tmp_path / "one.toml"
+    one.write_text('parameters = ["x"]\nloss = "x^4/4 - x^2/2"\n', encoding="utf-8")
+    assert call("flow", "--architecture", one, "--at", ".5", "--plot", tmp_path / "one.png")[0] == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one.png", "one.toml", "own.toml", "way.nc", "way.svg"]
+
+
+def test_every_command_takes_a_landscape_of_ones_own(call, tmp_path, own):
+    code, out, _ = call("critical", "--architecture", own, "--json")
+    sets = strict(out)["sets"]
+    assert code == 0 and [found["kind"] for found in sets] == ["global minima", "local minima"]
+    assert set(sets[0]) >= {"name", "kind", "dimension", "index", "nullity", "loss", "equations", "representative", "tangent"}
+    found = strict(call("classify", "--architecture", own, "--at", ".5,1", "--at", "0,0", "--json")[1])["points"]
+    assert [point["label"] for point in found] == ["local", "global"] and found[0]["kappa"] is None and found[0]["margin"] is None
+    code, out, _ = call("basins", "--architecture", own, "--grid", "x", "-2", "2", "20", "--fix", "y=.5", "--json")
+    assert strict(out)["shape"] == [20] and strict(out)["counts"]["undecided"] == 0
+    code, out, _ = call("basins", "--architecture", own, "--grid", "x", "-2", "2", "24", "--grid", "y", "-2", "2", "24", "--json",
+                        "--plot", tmp_path / "m.png", "--out", tmp_path / "m.nc")
+    assert code == 0 and strict(out)["counts"]["local"] > 0 and (tmp_path / "m.png").stat().st_size > 10_000
+
+
+def test_basins_by_flow_compare_with_exact_ones(call, tmp_path):
+    code, out, err = call("basins", *CHAIN, "--method", "flow", "--e", "-2", "2", "31", "--w", "-2", "2", "31", "--coarse", "4",
+                          "--compare", "--plot", tmp_path / "m.pdf", "--json")
+    data = strict(out)
+    assert code == 0 and err == "" and data["agreement"] == 1.0 and data["counts"]["undecided"] == 0
+    assert data["confusion"]["global"] == {"global": data["counts"]["global"]}
+    points = strict(call("classify", *CHAIN, "--method", "flow", "--at", "1e-160,-1", "--json")[1])["points"]
+    assert points[0]["label"] == "global"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (("flow", *CHAIN), "--at"),
+        (("flow", "--q", ".5", "--at", "1,1"), "--p"),
+        (("flow", *CHAIN, "--at", "1,1", "--rtol", "1"), "--rtol"),
+        (("flow", *CHAIN, "--at", "1,1", "--rtol", "nan"), "--rtol"),
+        (("flow", *CHAIN, "--at", "1,1", "--t-max", "-1"), "--t-max"),
+        (("flow", *CHAIN, "--at", "1,1", "--out", "way.txt"), "--out"),
+        (("flow", *CHAIN, "--at", "1,1", "--plot", "way.gif"), "--plot"),
+        (("flow", *CHAIN, "--at", "1,1,1"), "--at"),
+        (("flow", *CHAIN, "--at", "1,1", "--architecture", "absent.toml"), "--architecture"),
+        (("basins", *CHAIN, "--a", "0", "1", "3"), "--a"),
+        (("basins", *CHAIN, "--grid", "v", "0", "1", "3"), "--grid"),
+        (("basins", *CHAIN, "--grid", "e", "0", "1", "3", "--e", "0", "1", "3"), "--grid"),
+        (("basins", *CHAIN, "--fix", "e"), "--fix"),
+        (("basins", *CHAIN, "--fix", "e=nan"), "--fix"),
+        (("basins", *CHAIN, "--fix", "e=1", "--fix", "e=2"), "--fix"),
+        (("basins", *CHAIN, "--fix", "v=1"), "--fix"),
+        (("basins", *CHAIN, "--fix", "e=1", "--e", "0", "1", "3"), "--fix"),
+        (("basins", *CHAIN, "--fix", "e=1", "--plot", "m.png"), "--plot"),
+        (("basins", *CHAIN, "--method", "flow", "--coarse", "0"), "--coarse"),
+        (("basins", *CHAIN, "--method", "magic"), "--method"),
+    ],
+)
+def test_bad_values_for_flows_take_one_line_and_write_nothing(call, tmp_path, monkeypatch, arguments, option):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = call(*arguments)
+    assert (code, out) == (2, "") and err.count("\n") == 1 and option in err and "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("parameters = [", "TOML"), ('parameters = ["x"]\nloss = "x^2 +"\n', "own.toml"),
+        ('parameters = ["x"]\nloss = "__import__(\'os\').system(\'touch hacked\')"\n', "own.toml"),
+        ('parameters = ["x"]\nloss = "9^9^9^9"\n', "own.toml"), ('parameters = ["x"]\nloss = "x + v"\n', "v"),
+    ],
+)
+def test_files_that_cannot_be_used_take_one_line(call, tmp_path, monkeypatch, text, wrong):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.toml").write_text(text, encoding="utf-8")
+    code, out, err = call("flow", "--architecture", "own.toml", "--at", "1")
+    assert (code, out) == (2, "") and err.count("\n") == 1 and wrong in err and "--architecture" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["own.toml"]
+
+
+def test_a_chain_beside_a_landscape_that_needs_none_is_refused(call, own):
+    code, _, err = call("flow", "--architecture", own, *CHAIN, "--at", "1,1")
+    assert code == 2 and "--p" in err and "needs no chain" in err
+    code, _, err = call("separatrix", "--architecture", own, "--out", "s.csv")
+    assert code == 2 and "--architecture" in err
+    code, _, err = call("classify", "--architecture", own, "--at", "1,1", "--method", "exact")
+    assert code == 2 and "--method" in err and "'flow'" in err
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGINT") or os.name == "nt", reason="signals of POSIX")
+def test_an_interruption_leaves_no_half_file(tmp_path):
+    command = [sys.executable, "-m", "landscape", "basins", *CHAIN, "--method", "flow", "--e", "-2", "2", "1500", "--w", "-2", "2", "1500"]
+    process = subprocess.Popen([*command, "--out", str(tmp_path / "m.nc")], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    time.sleep(8)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1 and err.strip() == "Error: Interrupted."
+    assert list(tmp_path.iterdir()) == []

@@ -117,7 +117,7 @@ def test_a_symbol_without_assumptions_is_taken_for_real():
         ("log(-1 - x^2)", ["x"], "real"),
         ("where(x > 0, 1 + x, x)", ["x"], "continuous"),
         ("x^2*sign(x - 1)", ["x"], "continuous"),
-        ("__import__('os').system('true')", ["x"], "'text' parameter of refused"),
+        ("__import__('os').system('true')", ["x"], "'expression' parameter of refused"),
     ],
     ids=str,
 )

@@ -52,7 +52,10 @@ def checked(owner: str, expression, names: Sequence[str], declared: Sequence = (
 
     own = dict(zip(names, internal_parameters(len(names))))
     if isinstance(expression, str):
-        return parse(expression, own, owner)
+        try:
+            return parse(expression, own, owner)
+        except ParameterError as error:
+            raise ParameterError("expression", owner, error.requirement, error.value) from None
     expression = sympy.sympify(expression)
     found: dict[str, Symbol] = {}
     for symbol in sorted(expression.free_symbols | set(declared), key=sympy.default_sort_key):
