@@ -5,6 +5,7 @@ It is an architecture on a chain, or a user's plain loss. Flows, critical sets a
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from types import ModuleType
 import numpy as np
 
 from landscape import parameters
+from landscape.outcomes import Label
 from landscape.parameters import ParameterError
 
 BOX = (-2.0, 2.0)
@@ -86,7 +88,7 @@ class PlainLoss(Landscape):
     box : dict of str to (low, high)
         Where its critical sets are looked for.
     minimum : float or None
-        The least value of the loss, if it is known; else that of the lowest minimum found in the box.
+        The least value of the loss, if it is known; else that of the lowest minimum found from the box.
     """
 
     name: str
@@ -134,15 +136,22 @@ class PlainLoss(Landscape):
 
     @functools.cached_property
     def floor(self) -> tuple[float, float]:
-        """The least value of the loss, and the scale on which differences of the loss are judged: its rise over the box."""
+        """The least value of the loss, and the scale on which differences of the loss are judged: its rise over the box.
+
+        If the least value is not known, it is that of the lowest minimum that a search or flows from the box find.
+        """
         from landscape.critical import critical_sets
+        from landscape.flows import flow
 
         low, high = np.array(list(self.box.values())).T
-        losses = self.loss(np.random.default_rng(0).uniform(low, high, size=(256, len(low))))
+        starts = np.random.default_rng(0).uniform(low, high, size=(256, len(low)))
+        losses = self.loss(starts)
         losses = losses[np.isfinite(losses)]
         floor = self.minimum
         if floor is None:
-            floor = min((found.loss for found in critical_sets(self) if "minim" in found.kind), default=-np.inf)
+            floor = min((found.loss for found in critical_sets(self) if "minim" in found.kind), default=np.inf)
+            ends = flow(dataclasses.replace(self, minimum=-np.inf), starts)
+            floor = min([floor, *self.loss(ends.ends[ends.labels == Label.LOCAL])])
         rise = float(np.median(losses)) - floor if losses.size else 0.0
         return floor, rise if 0.0 < rise < np.inf else 1.0
 

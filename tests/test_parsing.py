@@ -72,7 +72,7 @@ def refusal(text, symbols=SYMBOLS):
         ("where(sqrt(2) > 1.5, x, y)", y),
         ("sqrt(x^2) + abs(-c)", Abs(x) + c),
         ("exp(-x)^2", sympy.exp(-2 * x)),
-        ("tan(x + pi/2)", -1 / sympy.tan(x)),
+        ("tan(2*pi/5 - 2*pi/5 + x)", sympy.tan(x)),
         ("x^2*(1 + 2*y*abs(y))", x**2 * (1 + 2 * y * Abs(y))),
     ],
 )
@@ -311,7 +311,7 @@ def test_numbers_that_are_no_plain_decimals_are_refused(text):
         "x<" * 1400 + "x",
         "abs(abs(abs(abs(x))))",
         "log(" + "1 + E*(" * 18 + "2" + ")" * 19,
-        "sigmoid(1 + " * 18 + "2" + ")" * 18,
+        "sinh(1/(1 + " * 5 + "sqrt(x)" + "))" * 5,
         "where(where(x < 0, 1, 2) < y, 1, 2)",
         "max(" + "x, " * 1000 + "y)",
     ],

@@ -12,6 +12,7 @@ FIGURES = {
     "phase_portrait_symmetric": "phase_portraits",
     "phase_portrait": "phase_portraits",
     "five_states": "five_states",
+    "convergence_times": "times",
 }
 
 FORMATS = ("png", "pdf")

@@ -21,7 +21,8 @@ TIME, OUTCOME, VERDICT, INDEX, NULLITY, UNSURE, SPEED, STEPS, SLIDING = range(9)
 NUMBERS = 9
 
 FOREVER = 1e300
-CLOSING = 1.0  # longest step near a critical set, times the fastest rate there: errors must die out with the flow
+CLOSING = 3.0  # longest step near a critical set, times the fastest rate there: errors must die out with the flow
+PATIENCE = 6  # steps for which a rate that has been measured serves
 LINGERING = 3  # times in a row that a flow may meet kinks without moving before it is made to slide
 
 
@@ -63,12 +64,20 @@ def _begin(work, model, settings):
 
 
 @kernel
-def _judged(work, model, settings, h, numbers):
-    """Whether the flow has arrived, if a step is short enough to ask; returns that and the longest step to take."""
-    size = 1.0 + size_of(work.y)
+def _judged(work, model, settings, h, numbers, known):
+    """Whether the flow has arrived, and the longest step to take.
+
+    The question is put if the step is short, and not at every step: an arrival has a field no larger than the
+    fastest rate of the last answer allows. `known` keeps that rate, and for how many steps it may serve.
+    """
+    size, speed = 1.0 + size_of(work.y), size_of(work.k[0])
     near = max(100.0 * settings.tolerance, 1000.0 * settings.rtol) * size
-    if settings.tolerance == 0.0 or h * size_of(work.k[0]) > near:
+    if settings.tolerance == 0.0 or h * speed > near:
+        known[1] = 0.0
         return False, h
+    known[1] -= 1.0
+    if known[1] > 0.0 and speed > 10.0 * settings.tolerance * known[0] * size:
+        return False, min(h, CLOSING / known[0])
     blur = np.empty(work.y.size)
     for i in range(blur.size):
         blur[i] = 10.0 * settings.rtol * (abs(work.y[i]) if work.scale[1, i] == TINY else size)
@@ -77,6 +86,7 @@ def _judged(work, model, settings, h, numbers):
     )
     numbers[VERDICT], numbers[INDEX], numbers[NULLITY] = verdict, index, nullity
     numbers[UNSURE] = max(numbers[UNSURE], unsure)
+    known[0], known[1] = rate, PATIENCE if rate > 0.0 else 0.0
     return verdict != MOVING, min(h, CLOSING / rate) if rate > 0.0 else h
 
 
@@ -124,14 +134,14 @@ def follow(start, surfaces, model, settings, end, numbers, pieces):
     work, record = workspace(start, surfaces), pieces.shape[0] > 0
     for i in range(numbers.size):
         numbers[i] = 0.0
-    t, steps, count, met, calm = 0.0, 0, 0, 0, False
+    t, steps, count, met, calm, known = 0.0, 0, 0, 0, False, np.zeros(2)
     outcome = STEP_LIMIT
     if not _begin(work, model, settings):
         outcome, h = NONFINITE, 0.0
     else:
         h = first_step(work, model)
     while outcome == STEP_LIMIT:
-        arrived, h = _judged(work, model, settings, h, numbers)
+        arrived, h = _judged(work, model, settings, h, numbers, known)
         if arrived:
             outcome = CONVERGED
             break

@@ -7,7 +7,7 @@ powers, numbers of thousands of digits, deep nesting, constants that a float can
 SymPy's automatic simplification may take hours over what looks harmless (it compares the arguments of a maximum, and
 asks whether a nest of functions is real, or where a polynomial changes sign). So it is used on shallow operands only,
 such as sqrt(x^2) or exp(-x); on deeper ones functions, powers and branches are built as written. Sums and products are
-always collected.
+always collected, and no more than a dozen operations may stand one inside the other.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from landscape.symbolic.primitives import sigmoid, softplus
 LONGEST_TEXT = 10_000  # characters
 LONGEST_NUMBER = 100  # characters of one literal
 MOST_TOKENS = 3_000
-DEEPEST = 40  # nested brackets, signs, powers and calls
+DEEPEST_BRACKETS = 40
+DEEPEST = 12  # sums, products, powers and calls, one inside the other; a long sum is one
 SHALLOW = 2  # levels of an operand's tree that SymPy may simplify
 DEEPEST_CONSTANT = 12  # levels of its tree; SymPy's time to evaluate it grows exponentially with them
 DEEPEST_BRANCHES = 3  # abs, sign, max, min, relu and where, one inside the other
@@ -74,7 +75,8 @@ def parse(text: str, symbols: Mapping[str, Symbol], owner: str = "expression") -
         pi and E, the operators + - * / ** (or ^), round brackets, and the functions exp, log, sqrt, sin, cos, tan,
         sinh, cosh, tanh, atan, asinh, erf, softplus, sigmoid, relu, abs, sign of one argument, max and min of two to
         eight, and where(condition, a, b), whose condition is one comparison by <, <=, > or >=. A constant exponent
-        is at most 64 in size. Of abs, sign, max, min, relu and where at most three stand one inside the other.
+        is at most 64 in size. At most twelve operations and calls stand one inside the other (a sum or a product of
+        any length is one), and at most three of abs, sign, max, min, relu and where.
     symbols : mapping of str to Symbol
         What each name means. A name here hides the constant of that name; functions are a namespace of their own.
     owner : str
@@ -154,8 +156,8 @@ class _Reader:
         level = 0
         for token in tokens:
             level += (token == "(") - (token == ")")
-            if level > DEEPEST:
-                self.refuse(f"nested at most {DEEPEST} deep", _shown(text))
+            if level > DEEPEST_BRACKETS:
+                self.refuse(f"bracketed at most {DEEPEST_BRACKETS} deep", _shown(text))
         self.source = re.sub(r"\s", " ", text.strip()).replace("^", "**")
         return self.source
 
