@@ -29,13 +29,13 @@ def draw_map(landscape, labels, nodes, path, made=None) -> None:
     The canonical one is drawn with the sets and the separatrix of its chain, any other with the critical sets that
     are found. `made` is the Dataset of a map by flow, whose convergence times are drawn beside it.
     """
+    from landscape.canonical import Canonical
     from landscape.gallery.general import draw_label_map, label_map
-
     from landscape.gallery.portrait import dress
 
-    found = label_map(landscape, labels, nodes, made)
-    portrait = dress(landscape.chain, found.title, labels, nodes) if landscape.name == "canonical" else None
-    draw_label_map(found, path, portrait)
+    known = isinstance(getattr(landscape, "architecture", None), Canonical)
+    found = label_map(landscape, labels, nodes, made, search=not known)
+    draw_label_map(found, path, dress(landscape.chain, found.title, labels, nodes) if known else None)
 
 
 def draw_trajectories(ways, path) -> None:

@@ -13,11 +13,14 @@ from landscape.landscapes import Landscape
 SHORTEST = 40  # loss contours are drawn on a grid of at least so many nodes along each axis
 
 
-def label_map(landscape: Landscape, labels: np.ndarray, nodes: dict, made=None) -> plots.LabelMap:
-    """A basin map ready to be drawn; `made` is the Dataset of a map by flow, for its times."""
+def label_map(landscape: Landscape, labels: np.ndarray, nodes: dict, made=None, search: bool = True) -> plots.LabelMap:
+    """A basin map ready to be drawn.
+
+    `made` is the Dataset of a map by flow, for its times; `search` asks for the critical sets, where they lie in the plane.
+    """
     names = tuple(nodes)
     sets = []
-    if len(landscape.parameters) == 2:
+    if search and len(landscape.parameters) == 2:
         sets = [(found.kind, members) for found, members in sets_with_members(landscape)]
     times, whole = None, True
     if made is not None:

@@ -30,7 +30,7 @@ def draw(name: str):
         made = basin_map(chain, method="flow", e=box, w=box)
         nodes = {key: made[key].values for key in ("e", "w")}
         model = architecture("canonical")
-        plots.convergence_times(figure, axis, label_map(model.on(chain), made["label"].values, nodes, made))
+        plots.convergence_times(figure, axis, label_map(model.on(chain), made["label"].values, nodes, made, search=False))
         curve = model.separatrix(chain, reach=2.0, n=300)
         axis.plot(curve[:, 1], curve[:, 0], **plots.SEPARATRIX)
         axis.set_ylim(-2.0, 2.0)

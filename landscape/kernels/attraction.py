@@ -114,6 +114,58 @@ def leaves(theta, signs, model, direction, floor):
 
 
 @kernel
+def spectrum(theta, signs, model):
+    """Eigenvalues of the Hessian along the surfaces slid along (or of all of it), and eigenvectors as rows.
+
+    There are fewer than d, and none at all where a derivative is not finite; the last value returned tells that.
+    """
+    d = theta.size
+    rows = np.empty((d, d))
+    rank = basis(theta, signs, model, rows, -1)
+    k = d - rank
+    hessian, vectors = np.zeros((k, k)), np.zeros((k, d))
+    if not curvature(theta, signs, model, rows, rank, hessian):
+        return np.zeros(k), vectors, False
+    values, columns = np.linalg.eigh(hessian)
+    for i in range(k):
+        for b in range(k):
+            for a in range(d):
+                vectors[i, a] += columns[b, i] * rows[rank + b, a]
+    return values, vectors, True
+
+
+@kernel
+def passes_unseen(flow, values, vectors, top, size, blur):
+    """Whether the flow is next to an unstable set, on a side of it that the errors of the coordinates hide."""
+    distance = 0.0
+    for i in range(values.size):
+        if abs(values[i]) > 1e-3 * top:
+            distance = max(distance, abs(along(flow, vectors[i])) / (abs(values[i]) * size))
+    if distance > 1e-4:
+        return False
+    for i in range(values.size):
+        here, hidden = along(flow, vectors[i]), 0.0
+        for a in range(blur.size):
+            hidden += abs(vectors[i, a]) * blur[a]
+        # far from the set, eigenvalues are off by what its distance makes of the third derivatives
+        unstable = values[i] < -max(ZERO, 100.0 * distance) * top
+        if unstable and here != 0.0 and abs(here) <= hidden * abs(values[i]):
+            return True
+    return False
+
+
+@kernel
+def nearest_point(theta, flow, values, vectors, top):
+    """The critical point that is nearest, by Newton's step along the directions that are not flat."""
+    found = theta.copy()
+    for i in range(values.size):
+        if abs(values[i]) > ZERO * top:
+            for a in range(theta.size):
+                found[a] += along(flow, vectors[i]) / values[i] * vectors[i, a]
+    return found
+
+
+@kernel
 def judge(theta, flow, before, signs, model, tolerance, blur):
     """Whether the flow has arrived at a critical set, and at what kind of set.
 
@@ -137,52 +189,27 @@ def judge(theta, flow, before, signs, model, tolerance, blur):
     rate : float
         The largest rate, without its sign, at which the flow changes; 0 if it is not known.
     """
-    size = 1.0 + size_of(theta)
-    rows = np.empty((theta.size, theta.size))
-    rank = basis(theta, signs, model, rows, -1)
-    k = theta.size - rank
-    hessian = np.zeros((k, k))
-    if not curvature(theta, signs, model, rows, rank, hessian):
+    values, vectors, finite = spectrum(theta, signs, model)
+    if not finite:
         return MOVING, 0, 0, False, 0.0
-    values, columns = np.linalg.eigh(hessian)
-    vectors = np.zeros((k, theta.size))
-    for i in range(k):
-        for b in range(k):
-            for a in range(theta.size):
-                vectors[i, a] += columns[b, i] * rows[rank + b, a]
-    top = max(abs(values[0]), abs(values[-1])) if k > 0 else 0.0
-    nearest, far = theta.copy(), False
-    index, nullity, distance = 0, 0, 0.0
-    for i in range(k):
-        here, scale = along(flow, vectors[i]), max(abs(values[i]), ZERO * top)
+    size, top, far = 1.0 + size_of(theta), size_of(values), False
+    index, nullity = 0, 0
+    for i in range(values.size):
         index += values[i] < -ZERO * top
         nullity += abs(values[i]) <= ZERO * top
-        far = far or abs(here) > tolerance * scale * size
-        if abs(values[i]) > 1e-3 * top:
-            distance = max(distance, abs(here) / (scale * size))
-        if abs(values[i]) > ZERO * top:
-            for a in range(theta.size):
-                nearest[a] += here / values[i] * vectors[i, a]
-    unsure = False
-    for i in range(k):
-        if distance < 1e-4 and values[i] < -max(ZERO, 100.0 * distance) * top:
-            here, spread = along(flow, vectors[i]), 0.0
-            for a in range(theta.size):
-                spread += abs(vectors[i, a]) * blur[a]
-            unsure = unsure or (here != 0.0 and abs(here) <= spread * abs(values[i]))
+        far = far or abs(along(flow, vectors[i])) > tolerance * max(abs(values[i]), ZERO * top) * size
     if far:
-        return MOVING, index, nullity, unsure, top
-    floor = 64.0 * EPSILON * top * size
-    back, away = surroundings(nearest, signs, model, vectors, k, floor)
-    if away > 0:
-        for i in range(k):
+        return MOVING, index, nullity, passes_unseen(flow, values, vectors, top, size, blur), top
+    point, floor = nearest_point(theta, flow, values, vectors, top), 64.0 * EPSILON * top * size
+    back, away = surroundings(point, signs, model, vectors, values.size, floor)
+    if away > 0:  # it stays only if it is on the set, or comes nearer in every direction in which the set lets go
+        for i in range(values.size):
             here, last = along(flow, vectors[i]), along(before, vectors[i])
             if here != 0.0 and not abs(here) < abs(last) and (
-                values[i] < ZERO * top or leaves(nearest, signs, model, vectors[i], floor)
+                values[i] < ZERO * top or leaves(point, signs, model, vectors[i], floor)
             ):
-                return MOVING, index, nullity, unsure, top
-        unsure = False
-    return _verdict(back, away), index, nullity, unsure, top
+                return MOVING, index, nullity, passes_unseen(flow, values, vectors, top, size, blur), top
+    return _verdict(back, away), index, nullity, False, top
 
 
 @kernel

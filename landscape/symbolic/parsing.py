@@ -29,7 +29,7 @@ LONGEST_NUMBER = 100  # characters of one literal
 MOST_TOKENS = 3_000
 DEEPEST_BRACKETS = 40
 DEEPEST = 12  # sums, products, powers and calls, one inside the other; a long sum is one
-SHALLOW = 2  # levels of an operand's tree that SymPy may simplify
+SHALLOW, SHALLOW_CONSTANT = 2, 4  # levels of the tree of an operand that SymPy may simplify
 DEEPEST_CONSTANT = 12  # levels of its tree; SymPy's time to evaluate it grows exponentially with them
 DEEPEST_BRANCHES = 3  # abs, sign, max, min, relu and where, one inside the other
 MOST_ARGUMENTS = 8  # of max and min
@@ -42,6 +42,7 @@ _TOKEN = re.compile(
     r"(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(?P<name>[A-Za-z_][A-Za-z_0-9]*)"
     r"|(?P<operator>\*\*|<=|>=|[-+*/^<>(),])|(?P<space>[ \t\r\n]+)"
 )
+_WORD = re.compile(r"[\w.]+")
 _CONSTANTS = {"pi": sympy.pi, "E": sympy.E}
 _ELEMENTARY = (
     *(sympy.exp, sympy.log, sympy.sin, sympy.cos, sympy.tan, sympy.sinh, sympy.cosh, sympy.tanh),
@@ -100,6 +101,8 @@ def parse(text: str, symbols: Mapping[str, Symbol], owner: str = "expression") -
     except SyntaxError as error:
         where = f"{_shown(source)} (near character {error.offset})"
         raise ParameterError("text", owner, "a formula without a syntax error", where) from None
+    except TypeError:  # SymPy's, where it compares what is not real
+        raise ParameterError("text", owner, "real in every comparison", _shown(source)) from None
     except (RecursionError, MemoryError):
         raise ParameterError("text", owner, "nested less deeply", _shown(source)) from None
 
@@ -165,14 +168,14 @@ class _Reader:
         found, position = [], 0
         while position < len(text):
             match = _TOKEN.match(text, position)
-            rest = text[position:]
             if match is None:
-                character = rest[0] if rest[0].isascii() and rest[0].isprintable() else f"U+{ord(rest[0]):04X}"
+                odd = text[position]
+                odd = odd if odd.isascii() and odd.isprintable() else f"U+{ord(odd):04X}"
                 allowed = "made of decimal numbers, plain ASCII names and + - * / ** ^ ( ) , < <= > >="
-                self.refuse(allowed, f"{character} at character {position + 1} of {_shown(text)}")
-            if match["number"] and re.match(r"[\w.]", text[match.end() :]):
-                word = re.match(r"[\w.]+", rest)[0]
-                self.refuse("made of plain decimal numbers, with * between a number and a name", _shown(word))
+                self.refuse(allowed, f"{odd} at character {position + 1} of {_shown(text)}")
+            if match["number"] and _WORD.match(text, match.end()):
+                word = _shown(_WORD.match(text, position)[0])
+                self.refuse("made of plain decimal numbers, with * between a number and a name", word)
             if not match["space"]:
                 found.append(match[0])
             position = match.end()
@@ -242,16 +245,17 @@ class _Reader:
         factors = [self.read(first)]
         for kind, node in chain:
             factor = self.read(node)
-            if kind is ast.Div and factor == 0:
-                self.refuse("free of divisions by zero", f"/ {self.said(node)}")
-            factors.append(factor if kind is ast.Mult else 1 / factor)
+            factors.append(factor if kind is ast.Mult else self.power(factor, Integer(-1), node))
         return Mul(*factors)
 
     def power(self, base: Expr, exponent: Expr, node: ast.AST) -> Expr:
-        """A power, if neither its exponent nor its digits are too many."""
+        """A power, if neither its exponent nor its digits are too many; that of a branch is taken in each branch."""
+        if isinstance(base, Piecewise):
+            branches = [(self.power(value, exponent, node), condition) for value, condition in base.args]
+            return Piecewise(*branches, evaluate=False)
         if exponent.is_number:
             size = abs(self.value(exponent, node))
-            if size > LARGEST_EXPONENT:
+            if size * _joined(base) > LARGEST_EXPONENT:
                 self.refuse(f"written with constant exponents of at most {LARGEST_EXPONENT}", self.said(node))
             number = base.as_coeff_Mul()[0]
             if not exponent.is_Integer and _bits(number) > MOST_BITS_OF_A_ROOT:
@@ -259,7 +263,9 @@ class _Reader:
             self.charge(_bits(number) * math.ceil(size), node)
             if base == 0 and self.value(exponent, node) < 0:
                 self.refuse("free of divisions by zero", self.said(node))
-        simplify = exponent.is_Integer or _shallow(base, exponent)
+        if exponent.is_Integer and isinstance(base, Mul):
+            return Mul(*(self.power(factor, exponent, node) for factor in base.args))
+        simplify = _shallow(base, exponent)
         power = sympy.exp(exponent, evaluate=simplify) if base == sympy.E else Pow(base, exponent, evaluate=simplify)
         return self.charged(power, node)
 
@@ -297,8 +303,7 @@ class _Reader:
             return self.power(argument, Rational(1, 2), node)
         if argument.is_number and name in _WRITTEN_OUT:
             return _WRITTEN_OUT[name](argument)
-        found = _SMOOTH[name](argument, evaluate=_shallow(argument))
-        return found.replace(sympy.cot, lambda u: 1 / sympy.tan(u)) if found.has(sympy.cot) else found
+        return _SMOOTH[name](argument, evaluate=_shallow(argument))
 
     def branched(self, name: str, node: ast.Call) -> Expr:
         least, most, build = self.branching[name]
@@ -385,7 +390,7 @@ class _Reader:
         for power in expression.atoms(Pow):
             if power.exp.is_number and abs(self.value(power.exp, None)) > LARGEST_EXPONENT:
                 self.refuse(
-                    f"of constant exponents of at most {LARGEST_EXPONENT}, once powers are joined", str(power)[:60]
+                    f"of constant exponents of at most {LARGEST_EXPONENT}, once powers are joined", _shown(str(power))
                 )
         return expression
 
@@ -395,13 +400,20 @@ def _bits(number: Expr) -> int:
     return number.p.bit_length() + number.q.bit_length() if number.is_Rational else 0
 
 
+def _joined(expression: Expr) -> float:
+    """The size that the constant exponents in a base have together, where a further power would be multiplied in."""
+    if isinstance(expression, Pow) and expression.exp.is_number:
+        return abs(_decimal(expression.exp)) * _joined(expression.base)
+    return max(map(_joined, expression.args)) if isinstance(expression, Mul) else 1.0
+
+
 def _depth(expression: Expr) -> int:
     """Levels of an expression's tree: 1 for a number or a symbol."""
     return 1 + max(map(_depth, expression.args), default=0)
 
 
 def _shallow(*operands: Expr) -> bool:
-    return all(_depth(operand) <= SHALLOW for operand in operands)
+    return all(_depth(operand) <= (SHALLOW_CONSTANT if operand.is_number else SHALLOW) for operand in operands)
 
 
 def _decimal(constant: Expr) -> float:
