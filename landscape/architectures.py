@@ -210,6 +210,9 @@ class Bound(Landscape):
     def box(self) -> dict:
         return getattr(self.architecture, "box", None) or dict.fromkeys(self.parameters, BOX)
 
+    def gap(self, points) -> np.ndarray:
+        return self.architecture.kappa(self.chain, points)
+
     def is_global(self, ends, tolerance):
         """By the gap, where there is one: at κ*, or as near to it as the end is to its limit."""
         chain, model = self.chain, self.architecture

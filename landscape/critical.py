@@ -10,9 +10,9 @@ import numpy as np
 
 from landscape.architectures import Architecture, Bound, find
 from landscape.chains import Chain
-from landscape.flows import Ends, flow
+from landscape.flows import flow
 from landscape.landscapes import Landscape, PlainLoss, landscape_of
-from landscape.outcomes import Classification, CriticalSet, Label
+from landscape.outcomes import Classification, CriticalSet, Ends, Label
 from landscape.parameters import ParameterError
 
 
@@ -146,9 +146,10 @@ def classify(
     points = landscape.points("classify", points)
     finite = np.isfinite(points).all(axis=1)
     safe = np.where(finite[:, None], points, 1.0)
-    columns = {"loss": landscape.loss(safe), **dict.fromkeys(("kappa", "margin", "distance"), np.full(len(points), np.nan))}
+    columns = {"kappa": landscape.gap(safe), "loss": landscape.loss(safe)}
+    columns |= dict.fromkeys(("margin", "distance"), np.full(len(points), np.nan))
     if isinstance(landscape, Bound):
-        for name in ("kappa", "margin", "distance"):
+        for name in ("margin", "distance"):
             columns[name] = getattr(landscape.architecture, name)(landscape.chain, safe)
     invariants = landscape.invariant_values(safe)
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from landscape.flows import Ends, flow
+from landscape.flows import flow
 from landscape.landscapes import Landscape
-from landscape.outcomes import Label
+from landscape.outcomes import Ends, Label
 
 ISOLATED = 1e-4  # ends closer than this, in units of 1 + |θ|, are one point
 LINKED = 0.02  # ends on continua closer than this share of their extent are one set

@@ -57,6 +57,10 @@ class Landscape:
         """Hessian at points, shape (n, d, d)."""
         return self.kernels.hessian_many(self.points("hessian", points), *self.constants)
 
+    def gap(self, points) -> np.ndarray:
+        """Logit gap κ at points, shape (n,); NaN for a landscape that has none."""
+        return np.full(len(self.points("gap", points)), np.nan)
+
     def is_global(self, ends: np.ndarray, tolerance: float) -> np.ndarray:
         """Whether minima are global ones; `tolerance` is how near the ends are, in units of 1 + |θ|."""
         raise NotImplementedError

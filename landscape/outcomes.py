@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+import numpy as np
+
 
 class Label(enum.IntEnum):
     """The limit of a start under gradient flow. The value is the int8 code used in arrays and files."""
@@ -102,3 +104,43 @@ class CriticalSet:
     equations: str
     representative: tuple[float, ...] | None = None
     tangent: tuple[tuple[float, ...], ...] | None = None
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Where flows ended.
+
+    Attributes
+    ----------
+    starts, ends : ndarray of shape (n, d)
+    labels : ndarray of int8, shape (n,)
+        Codes of `Label`. ``UNDECIDED`` stands for every flow that did not converge, and for one that passed an unstable
+        set more closely than the errors of the integration allow to tell on which side.
+    outcomes : ndarray of int8, shape (n,)
+        Codes of `Outcome`.
+    times : ndarray of shape (n,)
+        Flow time at the end.
+    gradients : ndarray of shape (n,)
+        Largest entry of the gradient at the end (along the kinks that the flow slides along, if any).
+    index, nullity : ndarray of int8, shape (n,)
+        Negative and zero eigenvalues of the Hessian at the end; 0 unless converged.
+    sliding : ndarray of int8, shape (n,)
+        Number of kinks that the flow slides along at the end.
+    steps : ndarray of int64, shape (n,)
+    """
+
+    starts: np.ndarray
+    ends: np.ndarray
+    labels: np.ndarray
+    outcomes: np.ndarray
+    times: np.ndarray
+    gradients: np.ndarray
+    index: np.ndarray
+    nullity: np.ndarray
+    sliding: np.ndarray
+    steps: np.ndarray
+
+    @property
+    def words(self) -> list[str]:
+        """The labels in words."""
+        return [Label(int(code)).word for code in self.labels]

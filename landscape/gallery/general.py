@@ -7,8 +7,8 @@ import numpy as np
 from landscape import plots
 from landscape.critical import sets_with_members
 from landscape.flow_maps import grid_points
-from landscape.flows import Trajectory
 from landscape.landscapes import Landscape
+from landscape.trajectories import Trajectory
 
 SHORTEST = 40  # loss contours are drawn on a grid of at least so many nodes along each axis
 
