@@ -150,6 +150,12 @@ def _valley_flow(start, times):
     return np.stack([np.sign(x) * np.maximum(abs(x) - t, 0.0), y * np.exp(-t)], axis=1)
 
 
+def _corner_flow(start, times):
+    """|x| + 2|y|: each coordinate falls at its own speed until it is 0."""
+    start, fall = np.asarray(start), np.outer(np.asarray(times), (1.0, 2.0))
+    return np.sign(start) * np.maximum(np.abs(start) - fall, 0.0)
+
+
 def _slide_flow(start, times):
     """2|x| + x - y, from x > 0: x falls at speed 3 to 0 and y rises at speed 1; then the flow slides along x = 0."""
     x, y = start
@@ -190,6 +196,18 @@ PROBLEMS = (
         "kinked double well", "abs(abs(x) - 1) + y^2/2", ("x", "y"),
         lambda starts: np.stack([np.sign(starts[:, 0]), np.zeros(len(starts))], axis=1),
         lambda starts: ["saddle" if x == 0.0 else "global" for x in starts[:, 0]], edges=((0.0, 0.4),), minimum=0.0,
+    ),
+)
+
+PROBLEMS += (
+    Problem(
+        "lasso", "(x + 2*y - 1)^2/2 + (x - y)^2/2 + 0.7*(abs(x) + abs(y))", ("x", "y"),
+        lambda starts: np.tile([1 / 45, 23 / 90], (len(starts), 1)), _all_global,  # 2 x + y = 0.3 and x + 5 y = 1.3
+        minimum=0.5 * (1 / 45 + 46 / 90 - 1) ** 2 + 0.5 * (1 / 45 - 23 / 90) ** 2 + 0.7 * (1 / 45 + 23 / 90),
+    ),
+    Problem(
+        "corner of kinks", "abs(x) + 2*abs(y)", ("x", "y"), np.zeros_like, _all_global, _corner_flow,
+        edges=((0.5, 0.0), (0.0, -0.5)), minimum=0.0,
     ),
 )
 

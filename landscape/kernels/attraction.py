@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from landscape.kernels.compile import kernel
-from landscape.kernels.field import along, basis, drive, natural_signs, push, size_of
+from landscape.kernels.field import along, basis, drive, natural_signs, size_of
 
 MOVING, ATTRACTS, MIXED, REPELS = 0, 1, 2, 3
 
@@ -54,10 +54,11 @@ def curvature(theta, signs, model, rows, rank, out):
 
 
 @kernel
-def restoring(theta, signs, model, direction, floor):
+def restoring(theta, signs, model, direction, floor, free=False):
     """+1 if the field along a short way off in a direction points back, -1 if it points away, 0 if neither is seen.
 
     All along the way it has to do the same: along the tangent of a curved set it can do both, which means nothing.
+    The way goes along the surfaces that the flow slides along, unless it is `free` of them.
     """
     size = 1.0 + size_of(theta)
     trial, out, side = np.empty(theta.size), np.empty(theta.size), signs.copy()
@@ -71,7 +72,7 @@ def restoring(theta, signs, model, direction, floor):
             if signs.size > 0:
                 natural_signs(trial, model, side)
                 for j in range(signs.size):
-                    if signs[j] == 0.0:
+                    if signs[j] == 0.0 and not free:
                         side[j] = 0.0
             drive(trial, side, model, out)
             force = -along(out, direction)
@@ -82,26 +83,29 @@ def restoring(theta, signs, model, direction, floor):
 
 
 @kernel
-def surroundings(theta, signs, model, vectors, k, floor):
-    """What the field does around a point: (directions that lead back, directions that lead away)."""
-    back, away = 0, 0
-    direction = np.empty(theta.size)
+def surroundings(theta, signs, model, vectors, floor):
+    """What the field does around a point: (directions that lead back, directions that lead away).
+
+    The directions are the eigenvectors, between each two of them, and so with the normals of the surfaces slid along.
+    """
+    d, k = theta.size, vectors.shape[0]
+    rows, direction = np.empty((d, d)), np.empty(d)
+    rank = basis(theta, signs, model, rows, -1)
     for i in range(k):
+        for a in range(d):
+            rows[rank + i, a] = vectors[i, a]
+    back, away = 0, 0
+    for i in range(d):
         for j in range(i + 1):
             for mix in (1.0, -1.0):
                 for side in (1.0, -1.0):
                     if i > j or mix > 0.0:
-                        for a in range(theta.size):
-                            both = (vectors[i, a] + mix * vectors[j, a]) / math.sqrt(2.0)
-                            direction[a] = side * (vectors[i, a] if i == j else both)
-                        found = restoring(theta, signs, model, direction, floor)
+                        for a in range(d):
+                            both = (rows[i, a] + mix * rows[j, a]) / math.sqrt(2.0)
+                            direction[a] = side * (rows[i, a] if i == j else both)
+                        found = restoring(theta, signs, model, direction, floor, j < rank)
                         back += found > 0
                         away += found < 0
-    for j in range(signs.size):
-        if signs[j] == 0.0:
-            above, below = push(theta, signs, model, j)
-            back += (above < 0.0) + (below > 0.0)
-            away += (above > 0.0) + (below < 0.0)
     return back, away
 
 
@@ -201,7 +205,7 @@ def judge(theta, flow, before, signs, model, tolerance, blur):
     if far:
         return MOVING, index, nullity, passes_unseen(flow, values, vectors, top, size, blur), top
     point, floor = nearest_point(theta, flow, values, vectors, top), 64.0 * EPSILON * top * size
-    back, away = surroundings(point, signs, model, vectors, values.size, floor)
+    back, away = surroundings(point, signs, model, vectors, floor)
     if away > 0:  # it stays only if it is on the set, or comes nearer in every direction in which the set lets go
         for i in range(values.size):
             here, last = along(flow, vectors[i]), along(before, vectors[i])

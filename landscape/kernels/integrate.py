@@ -23,7 +23,7 @@ NUMBERS = 9
 FOREVER = 1e300
 CLOSING = 3.0  # longest step near a critical set, times the fastest rate there: errors must die out with the flow
 PATIENCE = 6  # steps for which a rate that has been measured serves
-LINGERING = 3  # times in a row that a flow may meet kinks without moving before it is made to slide
+LINGERING = 3  # times in a row that a flow may meet kinks without moving; then it takes a step regardless of them
 
 
 class Settings(NamedTuple):
@@ -163,6 +163,8 @@ def follow(start, surfaces, model, settings, end, numbers, pieces):
         part, hit = 1.0, -1
         if surfaces > 0:
             part, hit = cut(work, model, h)
+            if part == 0.0 and met == LINGERING:
+                part, hit = 1.0, -1
         elif record:
             make_dense(work, model, h)
         met = met + 1 if hit >= 0 and part == 0.0 else 0
@@ -173,8 +175,6 @@ def follow(start, surfaces, model, settings, end, numbers, pieces):
             t = settings.t_max if h == settings.t_max - t and part == 1.0 else t + part * h
             accept(work)
         turn(work, model, hit)
-        if met > LINGERING:
-            work.signs[hit] = 0.0
         h = min(h * change, first_step(work, model)) if hit >= 0 else h * (change if calm else min(change, 1.0))
         calm = True
         if size_of(work.y) > settings.radius:

@@ -8,7 +8,7 @@ import numpy as np
 from landscape.kernels.compile import kernel
 from landscape.kernels.dop853 import EXTENDED, STAGES
 from landscape.kernels.events import search
-from landscape.kernels.field import drive, finite, project, settle, values
+from landscape.kernels.field import drive, finite, project, push, settle, values
 from landscape.kernels.runge_kutta import advance, extend, step_error
 
 TINY = 1e-300  # absolute error allowed to a coordinate whose zero the flow cannot cross
@@ -157,7 +157,7 @@ def accept(work):
 def turn(work, model, hit):
     """After a step: put the flow on the kink that it has met, if any, and decide on which side of it, or along it, it goes on."""
     signs, on, y = work.signs, work.on, work.y
-    touching = hit >= 0
+    touching, leaving = hit >= 0, hit >= 0 and signs[hit] == 0.0
     for j in range(signs.size):
         on[j] = signs[j] == 0.0 or j == hit
         touching = touching or on[j]
@@ -174,4 +174,7 @@ def turn(work, model, hit):
         for j in range(signs.size):
             on[j] = on[j] or abs(found[j]) <= 1e-14 * size
     settle(y, signs, model, on)
+    if leaving and signs[hit] == 0.0:  # one side has just stopped pushing, as far as rounding can tell
+        above, below = push(y, signs, model, hit)
+        signs[hit] = 1.0 if above + below > 0.0 else -1.0
     drive(y, signs, model, work.k[0])
