@@ -116,3 +116,24 @@ def test_eight_processes_at_once_on_an_empty_cache(copy):
     outputs = {process.communicate(timeout=300)[0] for process in running}
     assert [process.returncode for process in running] == [0] * 8
     assert len(outputs) == 1 and outputs.pop().split()[1] == "0"
+
+
+OWN = """
+import warnings
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import landscape
+    own = landscape.PlainLoss.from_symbolic("own", "(x^2 - 1)^2 + abs(x)/10", ["x"], minimum=0.0)
+    print(own.loss([[0.5]])[0], own.kernels.__file__)
+    print(len(warned := [warning for warning in caught if issubclass(warning.category, UserWarning)]), *(w.message for w in warned))
+"""
+
+
+def test_landscapes_of_ones_own_work_where_nothing_can_be_kept(run_python, tmp_path):
+    """A file where the cache folder should be: the generated module goes elsewhere, with one warning."""
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    environment = {"NUMBA_CACHE_DIR": blocked, "TMPDIR": tmp_path}
+    first, second = run_python("-c", OWN, **environment).stdout.splitlines()
+    loss, place = first.split(" ", 1)
+    assert float(loss) == 0.75**2 + 0.05 and not place.startswith(str(blocked)) and second.startswith("1 The cache folder")

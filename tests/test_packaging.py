@@ -41,6 +41,9 @@ def test_the_wheel_holds_every_module_and_nothing_else(installed):
         ("critical", "--p", ".5", "--q", ".8"),
         ("classify", "--p", ".5", "--q", ".8", "--at", "1,-1"),
         ("basins", "--p", ".5", "--q", ".8", "--out", "map é.nc", "--plot", "map.png"),
+        ("basins", "--p", ".5", "--q", ".8", "--method", "flow", "--e", "-2", "2", "12", "--w", "-2", "2", "12", "--plot", "flow.png"),
+        ("flow", "--p", ".5", "--q", ".8", "--at", "1,-1", "--out", "wéy.csv", "--plot", "way.png"),
+        ("critical", "--architecture", "own é.toml"),
         ("separatrix", "--states", "5", "--p", ".9", "--out", "curve.csv"),
         ("figures", "five_states", "--out", "drawn"),
     ],
@@ -48,6 +51,7 @@ def test_the_wheel_holds_every_module_and_nothing_else(installed):
 def test_every_command_works_from_the_wheel(run_python, installed, arguments):
     work = installed / "work"
     work.mkdir(exist_ok=True)
+    (work / "own é.toml").write_text('name = "own é"\nparameters = ["x"]\nloss = "(x^2 - 1)^2"\n', encoding="utf-8")
     done = run_python("-m", "landscape", *arguments, cwd=work, PYTHONPATH=installed / "site")
     assert done.stdout and done.stderr == ""
     where = run_python("-c", "import landscape; print(landscape.__file__)", cwd=work, PYTHONPATH=installed / "site").stdout
