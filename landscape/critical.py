@@ -12,7 +12,7 @@ from landscape.architectures import Architecture, Bound, find
 from landscape.chains import Chain
 from landscape.flows import flow
 from landscape.landscapes import Landscape, PlainLoss, landscape_of
-from landscape.outcomes import Classification, CriticalSet, Ends, Label
+from landscape.outcomes import Classification, CriticalSet, Label
 from landscape.parameters import ParameterError
 
 
@@ -37,14 +37,18 @@ def critical_sets(chain: Chain | Landscape, architecture: str | Architecture = "
 
 @functools.lru_cache(maxsize=64)
 def _search(landscape: Landscape) -> list:
-    """What the numeric search finds in the box of a landscape; on kinks, what flows come to rest on."""
+    """What the numeric searches find in the box of a landscape, off kinks and on them."""
     from landscape.search import critical_search
 
     box = np.array([landscape.box[name] for name in landscape.parameters])
     found = critical_search(landscape.loss, landscape.gradient, landscape.hessian, box)
     if landscape.kernels.SURFACES == 0:
         return found
-    return [part for part in found if not _jumps(landscape, part.representative, box)] + _on_kinks(landscape, box)
+    from landscape.kinks import sets_on_kinks
+
+    if isinstance(landscape, PlainLoss):  # which of the minima are global is what this search is needed for
+        landscape = dataclasses.replace(landscape, minimum=-math.inf)
+    return [part for part in found if not _jumps(landscape, part.representative, box)] + sets_on_kinks(landscape, box)
 
 
 def _jumps(landscape: Landscape, point: np.ndarray, box: np.ndarray) -> bool:
@@ -53,30 +57,6 @@ def _jumps(landscape: Landscape, point: np.ndarray, box: np.ndarray) -> bool:
     typical = np.nanmedian(np.linalg.norm(landscape.gradient(middle), axis=1))
     steps = np.concatenate([np.diag(near), -np.diag(near)])
     return bool(np.linalg.norm(landscape.gradient(point + steps), axis=1).max() > 1e-2 * typical)
-
-
-def _on_kinks(landscape: Landscape, box: np.ndarray) -> list:
-    """Minima on kinks, as the ends of flows from all over the box; other critical sets on kinks are not looked for."""
-    from landscape.flow_maps import group
-    from landscape.search import NumericSet
-
-    starts = np.random.default_rng(0).uniform(*box.T, size=(256, len(box)))
-    if isinstance(landscape, PlainLoss):  # which of the minima are global is what this search is needed for
-        landscape = dataclasses.replace(landscape, minimum=-math.inf)
-    ends = flow(landscape, starts)
-    held = (ends.sliding > 0) & ((ends.labels == Label.GLOBAL) | (ends.labels == Label.LOCAL))
-    rows = Ends(**{name: values[held] for name, values in vars(ends).items()})
-    sets, _ = group(rows)
-    found = []
-    for number in range(sets.max(initial=-1) + 1):
-        members = rows.ends[sets == number]
-        i = np.flatnonzero(sets == number)[0]
-        dimension = int(rows.nullity[i])
-        found.append(NumericSet(
-            "minimum", dimension, int(rows.index[i]), dimension, float(landscape.loss(members[0])[0]), members[0],
-            np.zeros((0, members.shape[1])), members,
-        ))
-    return found
 
 
 def searched_sets(landscape: Landscape) -> list[CriticalSet]:

@@ -70,10 +70,14 @@ class Derived(Architecture):
 
 def architecture_from_symbolic(name, parameters, gap, logits, box) -> Derived:
     """See `Architecture.from_symbolic`."""
+    from landscape.symbolic.models import checked
+
     if (gap is None) == (logits is None):
         raise ParameterError("gap", name, "given, or else logits, but not both", gap)
     names, declared = parameter_names(name, parameters)
     rows = None if logits is None else tuple(tuple(row) for row in logits)
+    for expression in (gap,) if rows is None else (entry for row in rows for entry in row):
+        checked(name, expression, names, declared)
     return Derived(name, names, (), gap=gap, logits=rows, declared=declared, box=checked_box(name, names, box))
 
 

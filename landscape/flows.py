@@ -31,7 +31,7 @@ def _addresses(kernels) -> tuple[int, int, int]:
     return tuple(address(getattr(kernels, name)) for name in ("gradient_at", "surfaces_at", "normals_at"))
 
 
-def _model(landscape: Landscape) -> tuple:
+def as_model(landscape: Landscape) -> tuple:
     """The number of kinks of a landscape, and it as the integrator takes it."""
     kernels = landscape.kernels
     return kernels.SURFACES, (*_addresses(kernels), np.array(landscape.constants, dtype=np.float64))
@@ -118,7 +118,7 @@ def flow(
     landscape = landscape_of(chain, architecture)
     starts = landscape.points("flow", points)
     settings = _settings("flow", t_max, rtol, atol, tolerance, radius, max_steps)
-    surfaces, model = _model(landscape)
+    surfaces, model = as_model(landscape)
     ends, numbers = np.empty_like(starts), np.empty((len(starts), NUMBERS))
     inside = _inside(landscape, starts)
 
@@ -145,7 +145,7 @@ def trajectory(
     settings = _settings("trajectory", t_max, rtol, atol, tolerance, radius, max_steps)
     ends, numbers = np.empty_like(starts), np.empty((1, NUMBERS))
     d = starts.shape[1]
-    pieces, count = follow(_inside(landscape, starts)[0], *_model(landscape), settings, ends[0], numbers[0], np.empty((16, 2 + 8 * d)))
+    pieces, count = follow(_inside(landscape, starts)[0], *as_model(landscape), settings, ends[0], numbers[0], np.empty((16, 2 + 8 * d)))
     kept = pieces[:count]
     times = np.append(kept[:, 0], numbers[0, 0]) if count else np.zeros(1)
     found = _ends(landscape, starts, ends, numbers, settings.tolerance)

@@ -42,14 +42,28 @@ def test_the_search_finds_the_derived_sets_of_the_canonical_landscape_and_no_oth
             assert found.representative == pytest.approx((0, -1 / math.sqrt(2)), abs=1e-6)
 
 
-def test_minima_on_kinks_are_found_and_places_where_the_gradient_only_jumps_are_not():
+def test_critical_points_on_kinks_are_found_and_places_where_the_gradient_only_jumps_are_not():
     wells = PlainLoss.from_symbolic("kinked wells", "(x^2 - 1)^2/4 + x/10 + abs(y)/2 + y^2/2", ["x", "y"])
     found = landscape.critical_sets(wells)
-    assert [part.kind for part in found] == ["global minima", "local minima"]
+    assert [(part.kind, part.index) for part in found] == [("global minima", 0), ("local minima", 0), ("saddles", 1)]
     roots = np.sort(np.roots([1, 0, -1, 0.1]).real)
     assert found[0].representative == pytest.approx((roots[0], 0), abs=1e-7)
     assert found[1].representative == pytest.approx((roots[2], 0), abs=1e-7)
+    assert found[2].representative == pytest.approx((roots[1], 0), abs=1e-7)
     assert landscape.flow(wells, [(0.5, 1.0), (-0.5, -1.0)]).words == ["local", "global"]
+
+
+def test_ridges_curved_kinks_crossing_kinks_and_lines_of_kinks():
+    def sets(loss):
+        found = landscape.critical_sets(PlainLoss.from_symbolic("kinks", loss, ["x", "y"]))
+        return {(part.kind, part.dimension, *np.round(part.representative, 6).tolist()) for part in found if part.dimension == 0} | {
+            (part.kind, part.dimension) for part in found if part.dimension
+        }
+
+    assert sets("abs(abs(x) - 1) + y^2/2") == {("saddles", 0, 0, 0), ("global minima", 0, -1, 0), ("global minima", 0, 1, 0)}
+    assert sets("abs(x^2 + y^2 - 1) + x/5") == {("maxima", 0, 0.1, 0), ("global minima", 0, -1, 0), ("saddles", 0, 1, 0)}
+    assert sets("abs(x) + 2*abs(y)") == {("global minima", 0, 0, 0)}
+    assert sets("abs(x + y)") == {("global minima", 1)}
 
 
 def test_the_lowest_minimum_found_is_the_global_one_unless_the_least_value_is_known():

@@ -174,3 +174,19 @@ def _append(rows, count, vector):
     for i in range(rest.size):
         rows[count, i] = rest[i] / math.sqrt(square)
     return count + 1
+
+
+@kernel
+def on_the_plus_side(points, surfaces, j, model, gradients, levels, normals):
+    """Gradient, s_j and its gradient at points (n, d), in the branch on the + side of surface j, into (n, d), (n,), (n, d)."""
+    d = points.shape[1]
+    signs, found, rows = np.ones(surfaces), np.empty(surfaces), np.empty((surfaces, d))
+    for i in range(points.shape[0]):
+        natural_signs(points[i], model, signs)
+        signs[j] = 1.0
+        call(model[0], points[i], signs, model[3], gradients[i])
+        values(points[i], signs, model, found)
+        call(model[2], points[i], signs, model[3], rows)
+        levels[i] = found[j]
+        for a in range(d):
+            normals[i, a] = rows[j, a]
