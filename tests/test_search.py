@@ -9,6 +9,8 @@ from scipy.spatial.distance import cdist
 
 from landscape import ParameterError
 from landscape.search import classify_point, critical_search
+from landscape.search.points import look, with_frame
+from landscape.search.problem import Problem
 
 X, Y, Z, W = sympy.symbols("x y z w", real=True)
 
@@ -157,3 +159,43 @@ def test_a_known_point_is_classified():
 def test_boxes_without_meaning_are_refused(box):
     with pytest.raises(ParameterError, match="'box'"):
         critical_search(*functions(X**2, X), box)
+
+
+def with_rounding(function, size):
+    """The function with an error of a given size that jumps from point to point."""
+    def rounded(points):
+        values = function(points)
+        jumps = np.sin(1e15 * np.sin(1e7 * points.sum(axis=1) + 12345.678 * points[:, 0]))
+        shares = np.cos(1e5 * np.arange(values[0].size) + 1).reshape(values.shape[1:])
+        return values + size * np.multiply.outer(jumps, shares)
+
+    return rounded
+
+
+@pytest.mark.parametrize("rounding", [0.0, 1e-15])
+def test_axes_that_cross_are_cut_at_the_crossing(rounding):
+    loss, gradient, hessian = functions(X * Y * Z, X, Y, Z)
+    found = critical_search(loss, with_rounding(gradient, rounding), with_rounding(hessian, rounding), [(-1, 1)] * 3)
+    assert counted(found) == {("saddle", 1, 1, 1): 6, ("saddle", 0, 0, 3): 1}
+    halves = {tuple(np.sign(np.round(part.members, 5)).astype(int).sum(axis=0) // len(part.members)) for part in found if part.dimension}
+    assert halves == {tuple(row) for row in np.concatenate([np.eye(3, dtype=int), -np.eye(3, dtype=int)])}
+
+
+def test_the_line_on_which_a_plane_changes_its_kind_is_one_set():
+    found = search((X + Y) ** 2 * (X - 2 * Y + Z) / 2, X, Y, Z, box=(-1, 1))
+    assert counted(found) == {("minimum", 2, 0, 2): 1, ("maximum", 2, 1, 2): 1, ("saddle", 1, 0, 3): 1}
+    (line,) = [part for part in found if part.dimension == 1]
+    assert np.abs(line.tangent[0] @ (1, -1, -3)) == pytest.approx(np.sqrt(11), abs=1e-4)
+
+
+def test_a_flat_point_that_rounding_hides_is_judged_by_what_is_beyond():
+    """Along y = x the loss is x^6, of which no step shows more than that x is about 1e-3."""
+    (found,) = search(X**6 + (Y - X) ** 2, X, Y, box=(-1, 1))
+    assert (found.kind, found.dimension, found.index, found.nullity) == ("minimum", 0, 0, 1)
+    assert np.abs(found.representative).max() < 1e-2
+
+
+def test_no_set_has_more_dimensions_than_null_directions():
+    problem = Problem(functions(X**2 + Y**2 * Z, X, Y, Z), np.zeros(3), np.ones(3))
+    points = with_frame(look(problem, np.zeros((1, 3))), np.array([0, 0, 0]), 1e-2 * np.eye(3))
+    assert points.nullity[0] == points.dimension[0] == 2

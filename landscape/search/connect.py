@@ -9,11 +9,12 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
-from landscape.search.points import Points, concatenate, with_frame
-from landscape.search.problem import NULL, SAME, STEP, norm
+from landscape.search.points import Points, concatenate, look, where, with_frame
+from landscape.search.problem import GROUND, NULL, SAME, STEP, norm
 from landscape.search.walks import doubtful_places, section, walk
 from landscape.search.zeros import settle
 
+CUT = 1e-5  # an eigenvalue that falls below this on a walk may vanish there
 LEVEL = 1e-7  # losses closer than this may belong to one set
 NEIGHBOURS = 6  # nearest neighbours to which each point of a continuum walks
 ROUNDS = 6  # rounds in which each connected part walks to the nearest other part
@@ -68,14 +69,16 @@ def _join(problem, first, second):
     """Which pairs of points a walk joins without an eigenvalue vanishing on it, and the borders on the others."""
     skipped = np.minimum(first.nullity, second.nullity)
     path, arrives = walk(problem, first.at, second.at)
-    low, high, doubtful = doubtful_places(path, skipped)
+    low, lowest, high, doubtful = doubtful_places(path, skipped)
     doubtful = np.flatnonzero(doubtful & arrives)
     if not len(doubtful):
         return arrives, []
     first, skipped, way = first[doubtful], skipped[doubtful], (second.at - first.at)[doubtful]
     middle = section(problem, low[doubtful], high[doubtful], skipped)
+    passed = look(problem, lowest[doubtful])  # a walk may stop at a crossing on its way, and leave it another way
+    middle = where(passed.gap(skipped) < middle.gap(skipped), passed, middle)
+    arrives[doubtful[middle.gap(skipped) <= CUT]] = False
     vanishes = middle.gap(skipped) <= NULL
-    arrives[doubtful[vanishes]] = False
     middle = dataclasses.replace(middle, dimension=first.dimension, frame=first.frame)
     return arrives, [_Border(**vars(middle), across=way / norm(way)[:, None], outside=skipped)[vanishes]]
 
@@ -119,7 +122,8 @@ def _border_sets(problem, border, strays):
 def _on_border(problem, border, who, ahead, reach):
     """Points of a border near given ones, sought the way it was met at points `who`; and whether they are on it."""
     back = reach * border.across[who]
-    ends = section(problem, settle(problem, ahead - back), settle(problem, ahead + back), border.outside[who])
+    low, high = settle(problem, ahead - back, GROUND), settle(problem, ahead + back, GROUND)
+    ends = section(problem, low, high, border.outside[who])
     near = norm(ends.at - ahead) < 2.0 * norm(back)
     return ends, near & ends.like(border[who]) & (ends.gap(border.outside[who]) <= NULL)
 

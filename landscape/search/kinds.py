@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from landscape.search.problem import SAME, STRIDE, norm
-from landscape.search.zeros import rounding_of
+from landscape.search.zeros import SMALL, rounding_of
 
 RADII = np.geomspace(1e-3, 1e-1, 9)  # distances at which a degenerate point is probed
 RAYS = 512  # directions in which it is probed, if there are more than two
@@ -42,7 +42,8 @@ def _probe(problem, point):
     rays = _directions(nullity - dimension) @ across.T
     places, settled = _relax(problem, (point.at + RADII[:, None, None] * rays).reshape(-1, d), rest)
     slope = np.sum(problem.gradient(places) * np.tile(rays, (len(RADII), 1)), axis=1)
-    clear = settled & (np.abs(slope) > 10.0 * rounding_of(problem, places))
+    left = np.max(np.abs(problem.gradient(point.at) @ null)) / SMALL  # the point itself is known only so well
+    clear = settled & (np.abs(slope) > np.maximum(10.0 * rounding_of(problem, places), left))
     signs = np.where(clear, np.sign(slope), 0.0).reshape(len(RADII), -1)
     first = signs[np.argmax(signs != 0.0, axis=0), np.arange(len(rays))]
     rises = point.index[0] < d - nullity or np.any(first > 0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from landscape.search.problem import NULL, STEP, STRIDE, at_each, norm, ring
+from landscape.search.problem import GROUND, NULL, STEP, STRIDE, at_each, norm, ring
 from landscape.search.zeros import is_critical, settle
 
 
@@ -60,6 +60,11 @@ def concatenate(groups):
     return type(groups[0])(*(np.concatenate([getattr(group, name) for group in groups]) for name in fields))
 
 
+def where(condition, points, others):
+    """Points where a condition holds, and others elsewhere."""
+    return concatenate([points, others])[np.arange(len(points)) + np.where(condition, 0, len(points))]
+
+
 def look(problem, u) -> Points:
     """Points with their eigenvalues, taken for isolated."""
     values, vectors = problem.spectrum(u)
@@ -77,7 +82,7 @@ def describe(problem, u) -> Points:
     if not len(who):
         return points
     who, which, sign = np.repeat(who, 2), np.repeat(which, 2), np.tile([1.0, -1.0], len(who))
-    ends = settle(problem, u[who] + STEP * sign[:, None] * points.vectors[who, :, which])
+    ends = settle(problem, u[who] + STEP * sign[:, None] * points.vectors[who, :, which], GROUND)
     shifts = ends - u[who]
     follows = is_critical(problem, ends) & (norm(shifts) < 2.0 * STEP) & look(problem, ends).like(points[who])
     return with_frame(points, who, np.where(follows[:, None], shifts, 0.0))
@@ -90,7 +95,7 @@ def with_frame(points, who, shifts):
     rows = np.zeros((len(points), max(slot.max() + 1, d), d))
     rows[who, slot] = shifts / STEP
     _, singular, frame = np.linalg.svd(rows, full_matrices=False)
-    dimension = (singular > 0.5).sum(axis=1)
+    dimension = np.minimum((singular > 0.5).sum(axis=1), points.nullity)
     exact = (dimension == points.nullity)[:, None, None]  # then the null space is the tangent space
     frame = np.where(exact, np.swapaxes(points.vectors, 1, 2), frame)
     return dataclasses.replace(points, dimension=dimension, frame=frame)

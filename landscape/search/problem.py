@@ -10,6 +10,7 @@ import numpy as np
 SAME = 1e-6  # zeros closer than this are one
 STEP = 1e-2  # length of a trial step; isolated degenerate points closer than this are one
 STRIDE = 5e-2  # longest step of a walk, and the radius over which the size of the Hessian is measured
+GROUND = 1e-8  # eigenvalues below this, in units of the problem, do not guide a step along a set
 NULL = 1e-6  # an eigenvalue is zero below this share of the size of the Hessian around
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from landscape.search.points import look
-from landscape.search.problem import SAME, STEP, STRIDE, norm
+from landscape.search.problem import GROUND, SAME, STEP, STRIDE, norm
 from landscape.search.zeros import settle
 
 SECTIONS = 34  # each cuts an interval to 3/5 of its length
@@ -31,7 +31,7 @@ def walk(problem, start, goal):
         if not len(going):
             break
         ahead = here[going] + along[going] * np.minimum(1.0, stride[going] / length[going])[:, None]
-        landed = settle(problem, ahead)
+        landed = settle(problem, ahead, GROUND)
         lost[going] = norm(landed - ahead) > 0.5 * np.minimum(stride, length)[going] + SAME
         here = here.copy()
         here[going] = landed
@@ -42,15 +42,15 @@ def walk(problem, start, goal):
 def section(problem, low, high, skipped):
     """The point of the set between each two of its points at which the gap is least."""
     for _ in range(SECTIONS):
-        inner = settle(problem, np.concatenate([low + 0.4 * (high - low), low + 0.6 * (high - low)]))
+        inner = settle(problem, np.concatenate([low + 0.4 * (high - low), low + 0.6 * (high - low)]), GROUND)
         left, right = np.split(inner, 2)
         lower = np.less(*np.split(look(problem, inner).gap(np.tile(skipped, 2)), 2))[:, None]
         low, high = np.where(lower, low, left), np.where(lower, right, high)
-    return look(problem, settle(problem, (low + high) / 2))
+    return look(problem, settle(problem, (low + high) / 2, GROUND))
 
 
 def doubtful_places(path, skipped):
-    """Where on each walk an eigenvalue may vanish: the points before and after, and whether one seems to at all."""
+    """Where on each walk an eigenvalue may vanish: before, nearest to it and after; and whether one seems to at all."""
     walks, last = np.arange(len(path[0])), len(path) - 1
     gap = np.stack([points.gap(skipped) for points in path])
     across = np.arange(path[0].at.shape[1]) >= skipped[:, None]
@@ -61,4 +61,4 @@ def doubtful_places(path, skipped):
     after = np.where(turns, turn + 1, np.minimum(lowest + 1, last))
     at = np.stack([points.at for points in path])
     dips = np.isfinite(gap).all(axis=0) & (gap.min(axis=0) < 0.5 * gap.max(axis=0))
-    return at[before, walks], at[after, walks], turns | dips
+    return at[before, walks], at[lowest, walks], at[after, walks], turns | dips

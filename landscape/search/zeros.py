@@ -14,13 +14,14 @@ LEAST = 1e-150  # gradients below this are zero: their squares underflow
 FLOOR = 1e-10  # damping relative to the largest eigenvalue: what is left along null directions is rounding
 
 
-def settle(problem, start, iterations: int = 200):
+def settle(problem, start, ground: float = 0.0, iterations: int = 200):
     """Zeros of the gradient near the starts, as near as its rounding allows; shape of the starts.
 
     Levenberg-Marquardt on gradient = 0. The damping is the size of the gradient over a trust length, so an eigenvalue
     too small to reach a zero within that length is left alone: steps are of least norm near a continuum, and Newton's
     near an isolated zero, degenerate or not. A step is taken if the next one by the same matrix is shorter, a
-    test that narrow curved valleys pass. A start that meets no zero stays where it stalls.
+    test that narrow curved valleys pass. A start that meets no zero stays where it stalls. Nothing moves along
+    eigenvalues below `ground`: where all are small, as at crossings of continua, rounding would lead far along them.
     """
     u = np.array(start)
     slope = problem.gradient(u)
@@ -29,7 +30,7 @@ def settle(problem, start, iterations: int = 200):
     for _ in range(iterations):
         if not active.size:
             break
-        inverse = _damped_inverse(*problem.spectrum(u[active]), norm(slope[active]), reach[active])
+        inverse = _damped_inverse(*problem.spectrum(u[active]), norm(slope[active]), reach[active], ground)
         step = -np.einsum("nij,nj->ni", inverse, slope[active])
         trial = u[active] + step
         there = problem.gradient(trial)
@@ -42,9 +43,10 @@ def settle(problem, start, iterations: int = 200):
     return u
 
 
-def _damped_inverse(values, vectors, size, reach):
+def _damped_inverse(values, vectors, size, reach, ground):
     largest = np.maximum(np.abs(values[:, -1]), size)[:, None]  # divided out, so that no square underflows
-    values, size = values / largest, size[:, None] / largest
+    values = np.where(np.abs(values) > ground, values, 0.0) / largest
+    size = size[:, None] / largest
     damping = (size / reach[:, None]) ** 2 + (FLOOR * values[:, -1:]) ** 2
     return np.einsum("nij,nj,nkj->nik", vectors, values / (values**2 + damping) / largest, vectors)
 
