@@ -134,6 +134,10 @@ def compare(first, second) -> dict:
         ``agreement``: share of cells with the same label; ``confusion``: number of cells by label of the first and the
         second map, where there are any.
     """
+    if hasattr(first, "data_vars") and hasattr(second, "data_vars"):
+        nodes = [{name: dataset[name].values.tolist() for name in dataset["label"].dims} for dataset in (first, second)]
+        if nodes[0] != nodes[1]:
+            raise parameters.ParameterError("second", "compare", "a map of the same grid", list(nodes[1]))
     one, other = (np.asarray(labels["label"].values if hasattr(labels, "data_vars") else labels) for labels in (first, second))
     if one.shape != other.shape:
         raise parameters.ParameterError("second", "compare", f"a map of shape {one.shape}", other.shape)
@@ -253,7 +257,7 @@ def count_labels(labels: np.ndarray) -> dict[str, int]:
 def fractions(labels) -> dict[str, float]:
     """Share of the cells of each label, by word; `labels` is an array of codes or a basin map."""
     values = labels["label"].values if hasattr(labels, "data_vars") else np.asarray(labels)
-    return {word: count / values.size for word, count in count_labels(values).items()}
+    return {word: count / max(values.size, 1) for word, count in count_labels(values).items()}
 
 
 def separatrix(

@@ -156,7 +156,8 @@ def pair_source(
     values = {
         "chain": ", ".join(chain_arguments),
         "extra": extra,
-        "constants_at": f"{', '.join(chain_arguments)} = {', '.join(f'constants[{i}]' for i in range(len(chain_arguments)))}",
+        "constants_at": " = ".join((", ".join(chain_arguments), ", ".join(f"constants[{i}]" for i in range(len(chain_arguments)))))
+        if chain_arguments else "pass",
         "architecture": architecture,
         "constants": phi + text,
         "imports": "import math\n\n" if "math." in phi + text else "",

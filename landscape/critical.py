@@ -48,7 +48,8 @@ def _search(landscape: Landscape) -> list:
 
     if isinstance(landscape, PlainLoss):  # which of the minima are global is what this search is needed for
         landscape = dataclasses.replace(landscape, minimum=-math.inf)
-    return [part for part in found if not _jumps(landscape, part.representative, box)] + sets_on_kinks(landscape, box)
+    off = [part for part in found if not _jumps(landscape, part.representative, box)]
+    return sets_on_kinks(landscape, box, off)
 
 
 def _jumps(landscape: Landscape, point: np.ndarray, box: np.ndarray) -> bool:
@@ -57,6 +58,11 @@ def _jumps(landscape: Landscape, point: np.ndarray, box: np.ndarray) -> bool:
     typical = np.nanmedian(np.linalg.norm(landscape.gradient(middle), axis=1))
     steps = np.concatenate([np.diag(near), -np.diag(near)])
     return bool(np.linalg.norm(landscape.gradient(point + steps), axis=1).max() > 1e-2 * typical)
+
+
+def lowest_minimum(landscape: Landscape) -> float:
+    """The loss at the lowest minimum that is found; infinite if there is none."""
+    return min((part.loss for part in _search(landscape) if part.kind == "minimum"), default=math.inf)
 
 
 def searched_sets(landscape: Landscape) -> list[CriticalSet]:
@@ -81,18 +87,13 @@ def sets_with_members(landscape: Landscape) -> list[tuple[CriticalSet, np.ndarra
 
 
 def _kinds(landscape: Landscape, parts: list) -> list[str]:
-    """What the sets are called: minima are global if they are on the level of the lowest, or of the bigram loss."""
+    """What the sets are called: of minima, those are global that the landscape says are."""
     words = {"maximum": "maxima", "saddle": "saddles", "undetermined": "undetermined", "minimum": "local minima"}
     kinds = [words[part.kind] for part in parts]
     minima = [i for i, part in enumerate(parts) if part.kind == "minimum"]
     if not minima:
         return kinds
-    if isinstance(landscape, Bound):
-        lowest = landscape.is_global(np.array([parts[i].representative for i in minima]), 1e-9)
-    else:
-        losses = np.array([parts[i].loss for i in minima])
-        rise = max(part.loss for part in parts) - losses.min()
-        lowest = losses <= losses.min() + 1e-6 * (rise if rise > 0.0 else 1.0 + abs(losses.min()))
+    lowest = landscape.is_global(np.array([parts[i].representative for i in minima]), 1e-9)
     for i, low in zip(minima, lowest):
         kinds[i] = "global minima" if low else "local minima"
     return kinds

@@ -16,6 +16,8 @@ from landscape.landscapes import checked_box, parameter_names
 from landscape.modules import load
 from landscape.parameters import ParameterError, real
 
+FURTHEST = 1e9  # how far the optimal gap of a chain is looked for
+
 
 @dataclass(frozen=True)
 class Derived(Architecture):
@@ -48,8 +50,8 @@ class Derived(Architecture):
             raise ParameterError("chain", self.name, f"a chain on {len(self.logits)} symbols", chain)
         if chain.kind not in self._texts:
             self._texts[chain.kind] = (
-                modules.gap_module(self.name, self.parameters, self.gap, chain, self.declared) if self.has_gap
-                else modules.logits_module(self.name, self.parameters, self.logits, self.declared)
+                modules.gap_module(self.name, self.parameters, self.gap, chain, self.declared, self.box) if self.has_gap
+                else modules.logits_module(self.name, self.parameters, self.logits, self.declared, self.box)
             )
         return load(self.name, self._texts[chain.kind])
 
@@ -88,12 +90,19 @@ class SymbolicChain(Chain):
     name: str
     source: str = field(repr=False)
     values: tuple[tuple[str, float], ...]
-    interior: ClassVar[bool] = True
     states: ClassVar[None] = None
 
     @property
     def kind(self) -> str:
         return f"{self.name}:{hash(self.source)}"
+
+    @property
+    def interior(self) -> bool:
+        return math.isfinite(self.kappa_star)
+
+    def require_interior(self, purpose: str) -> None:
+        if not self.interior:
+            raise ParameterError("phi", purpose, "of a finite optimal gap", self.name)
 
     @property
     def joint_law(self):
@@ -120,16 +129,16 @@ class SymbolicChain(Chain):
 
     @functools.cached_property
     def kappa_star(self) -> float:
-        """Where φ′ vanishes: ±inf if it does not within 700."""
+        """Where φ′ changes its sign: ±inf if it does not within 1e9."""
         from scipy.optimize import brentq
 
         slope = self.phi_prime(0.0)
         if slope == 0.0:
             return 0.0
         side, reach = -math.copysign(1.0, slope), 1.0
-        while self.phi_prime(side * reach) * slope > 0.0:
+        while not self.phi_prime(side * reach) * slope < 0.0:  # a slope that rounding makes zero has not changed its sign
             reach *= 2.0
-            if reach > 700.0:
+            if reach > FURTHEST:
                 return side * math.inf
         return float(brentq(self.phi_prime, 0.0, side * reach, xtol=1e-300, rtol=8.9e-16))
 
@@ -145,8 +154,8 @@ class SymbolicChain(Chain):
 
     @property
     def bigram_loss(self) -> float:
-        """φ(κ*)."""
-        return self.phi(self.kappa_star)
+        """φ(κ*), or what φ falls to."""
+        return self.phi(max(min(self.kappa_star, FURTHEST), -FURTHEST))
 
 
 def chain_from_symbolic(name, phi, gap, values) -> SymbolicChain:

@@ -85,6 +85,10 @@ def flow(
 ) -> Ends:
     """Follow the gradient flow of many starts to their ends, on all cores.
 
+    Lengths are measured in units of 1 + |θ|: parameters are expected to be scaled so that the landscape has no features
+    much smaller than 1e-3. The method is explicit: where rates differ by a factor of 1e5 or more, or a degenerate
+    direction lies beside a steep one, a flow may end at `max_steps`, undecided.
+
     Parameters
     ----------
     chain : Chain or Landscape

@@ -7,12 +7,14 @@ surface or away from it. Where kinks cross, only minima are found, as ends of fl
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from landscape.flow_maps import group
 from landscape.flows import as_model, flow
 from landscape.kernels.attraction import MOVING, judge
-from landscape.kernels.field import drive, natural_signs, on_the_plus_side, project, push
+from landscape.kernels.field import drive, natural_signs, on_the_plus_side, project, push, values
 from landscape.landscapes import Landscape
 from landscape.outcomes import Ends, Label
 from landscape.search import NumericSet, critical_search
@@ -23,22 +25,52 @@ TOLERANCE = 1e-6  # how near to a critical set a point found by search has to be
 KINDS = ("minimum", "saddle", "maximum")  # in the order of the verdicts of landscape.kernels.attraction
 
 
-def sets_on_kinks(landscape: Landscape, box: np.ndarray) -> list[NumericSet]:
-    """Critical sets on the kinks of a landscape, in a box of shape (d, 2)."""
-    found = []
+def sets_on_kinks(landscape: Landscape, box: np.ndarray, smooth: list[NumericSet]) -> list[NumericSet]:
+    """Critical sets on the kinks of a landscape in a box of shape (d, 2), after those where the gradient vanishes.
+
+    Of the latter, points on a kink are judged anew, since the Hessian may jump there.
+    """
+    found: list[NumericSet] = []
+    for part in sorted(smooth, key=lambda part: -part.dimension):
+        kept = _afresh(landscape, part)
+        if kept is not None and (not _on_kink(landscape, part) or not any(_same(kept, other, box) for other in found)):
+            found.append(kept)
     for j in range(landscape.kernels.SURFACES):
         for candidate in _along(landscape, box, j):
             part = _judged(landscape, candidate, j)
             if part is not None and not any(_same(part, other, box) for other in found):
                 found.append(part)
-    return found + [part for part in _held(landscape, box) if not any(_same(part, other, box) for other in found)]
+    for part in _held(landscape, box):
+        if not any(_same(part, other, box) for other in found):
+            found.append(part)
+    return found
+
+
+def _on_kink(landscape: Landscape, part: NumericSet) -> bool:
+    """Whether the representative of a set is on a kink."""
+    surfaces, model = as_model(landscape)
+    levels = np.empty(surfaces)
+    values(part.representative, np.ones(surfaces), model, levels)
+    return bool(np.abs(levels).min() <= 1e-6 * (1.0 + np.abs(part.representative).max()))
+
+
+def _afresh(landscape: Landscape, part: NumericSet) -> NumericSet | None:
+    """A point that the smooth search found, judged by the flow if it is on a kink; None if the flow leaves it there."""
+    point = part.representative
+    if part.dimension or not _on_kink(landscape, part):
+        return part
+    found = flow(landscape, point, tolerance=1e-6)
+    kinds = {Label.GLOBAL: "minimum", Label.LOCAL: "minimum", Label.SADDLE: "saddle", Label.MAXIMUM: "maximum"}
+    if np.abs(found.ends[0] - point).max() > 1e-4 * (1.0 + np.abs(point).max()) or int(found.labels[0]) not in kinds:
+        return None
+    return dataclasses.replace(part, kind=kinds[Label(int(found.labels[0]))])
 
 
 def _same(part: NumericSet, other: NumericSet, box: np.ndarray) -> bool:
-    """Whether two sets are one: a point of the one is on the other, or their losses and dimensions agree on a continuum."""
-    near = np.linalg.norm((other.members - part.representative) / np.ptp(box, axis=1), axis=1).min() < 1e-4
-    alike = (part.kind, part.dimension, part.index) == (other.kind, other.dimension, other.index)
-    return alike and (near or (part.dimension > 0 and abs(part.loss - other.loss) < 1e-9 * (1.0 + abs(part.loss))))
+    """Whether two sets are one: of one kind, and a point of the one is on the other or, on continua, not far along it."""
+    distance = np.linalg.norm((other.members - part.representative) / np.ptp(box, axis=1), axis=1).min()
+    level = abs(part.loss - other.loss) < 1e-9 * (1.0 + abs(part.loss))
+    return part.kind == other.kind and (distance < 1e-4 or (max(part.dimension, other.dimension) > 0 and level and distance < 0.1))
 
 
 def _along(landscape: Landscape, box: np.ndarray, j: int) -> list[NumericSet]:
@@ -117,7 +149,7 @@ def _held(landscape: Landscape, box: np.ndarray) -> list[NumericSet]:
     for number in range(sets.max(initial=-1) + 1):
         members = rows.ends[sets == number]
         i = np.flatnonzero(sets == number)[0]
-        dimension = int(rows.nullity[i])
+        dimension = int(rows.nullity[i]) if np.ptp(members, axis=0).max() > 1e-3 else 0
         found.append(NumericSet(
             "minimum", dimension, int(rows.index[i]), dimension, float(landscape.loss(members[0])[0]), members[0],
             np.zeros((0, members.shape[1])), members,

@@ -14,7 +14,6 @@ from types import ModuleType
 import numpy as np
 
 from landscape import parameters
-from landscape.outcomes import Label
 from landscape.parameters import ParameterError
 
 BOX = (-2.0, 2.0)
@@ -125,8 +124,8 @@ class PlainLoss(Landscape):
         from landscape.symbolic.modules import loss_module
 
         names, declared = parameter_names(name, parameters)
-        found = loss_module(name, names, loss, declared)
-        return cls(name, names, found, checked_box(name, names, box), minimum)
+        box = checked_box(name, names, box)
+        return cls(name, names, loss_module(name, names, loss, declared, box), box, minimum)
 
     @property
     def kernels(self) -> ModuleType:
@@ -135,16 +134,17 @@ class PlainLoss(Landscape):
         return load(self.name, self.text)
 
     def is_global(self, ends, tolerance):
-        floor, scale = self.floor
-        return self.loss(ends) <= floor + 1e-6 * scale
+        floor, slack = self.floor
+        return self.loss(ends) <= floor + slack
 
     @functools.cached_property
     def floor(self) -> tuple[float, float]:
-        """The least value of the loss, and the scale on which differences of the loss are judged: its rise over the box.
+        """The least value of the loss, and by how much a minimum may be off it and still be global.
 
-        If the least value is not known, it is that of the lowest minimum that a search or flows from the box find.
+        If the least value is not known, it is the lowest that a search for minima or flows from the box come to, converged
+        or not: where the loss falls without end, no minimum is global.
         """
-        from landscape.critical import critical_sets
+        from landscape.critical import lowest_minimum
         from landscape.flows import flow
 
         low, high = np.array(list(self.box.values())).T
@@ -153,11 +153,13 @@ class PlainLoss(Landscape):
         losses = losses[np.isfinite(losses)]
         floor = self.minimum
         if floor is None:
-            floor = min((found.loss for found in critical_sets(self) if "minim" in found.kind), default=np.inf)
-            ends = flow(dataclasses.replace(self, minimum=-np.inf), starts)
-            floor = min([floor, *self.loss(ends.ends[ends.labels == Label.LOCAL])])
-        rise = float(np.median(losses)) - floor if losses.size else 0.0
-        return floor, rise if 0.0 < rise < np.inf else 1.0
+            ends = flow(dataclasses.replace(self, minimum=-np.inf), starts).ends
+            with np.errstate(invalid="ignore"):
+                reached = self.loss(ends)
+            floor = float(min(lowest_minimum(self), np.min(reached, where=np.isfinite(reached), initial=np.inf)))
+        nearest = float(losses.min()) - floor if losses.size else 0.0
+        rise = float(np.median(np.abs(losses - floor))) if losses.size and np.isfinite(floor) else 0.0
+        return floor, max(1e-6 * nearest if np.isfinite(nearest) else 0.0, 1e-12 * rise, 1e-15 * abs(floor) if np.isfinite(floor) else 0.0)
 
     def describe(self):
         return {"landscape": self.name, "parameters": ", ".join(self.parameters)}

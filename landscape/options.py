@@ -167,6 +167,11 @@ def make_grid(landscape, axes, grid, fix) -> tuple[dict, dict]:
                 where = option if option == "fix" or axes.get(name) is None else name
                 known = ", ".join(landscape.parameters)
                 raise click.UsageError(f"Invalid value for '--{where}': {name!r} is not one of the parameters {known}.")
+    for name, axis in found.items():
+        if axes.get(name) is None and not (axis[0] < axis[1] and axis[2] >= 2):
+            raise click.UsageError(f"Invalid value for '--grid': {name} needs LOW < HIGH and N of at least 2.")
+    if len(fixed) == len(landscape.parameters):
+        raise click.UsageError("Invalid value for '--fix': at least one coordinate has to be gridded.")
     both = [name for name in found if name in fixed]
     free = [name for name in landscape.parameters if name not in found and name not in fixed]
     if both or (free and len(found) + len(free) > 2):

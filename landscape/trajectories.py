@@ -59,6 +59,8 @@ class Trajectory:
             If a time is not in that range.
         """
         times = np.atleast_1d(np.asarray(t, dtype=np.float64))
+        if times.ndim != 1:
+            raise ParameterError("t", "Trajectory", "a number or a 1-D array", f"an array of shape {times.shape}")
         if not np.all((times >= 0.0) & (times <= self.times[-1])):
             raise ParameterError("t", "Trajectory", f"between 0 and {self.times[-1]!r}", t)
         if not len(self.coefficients):

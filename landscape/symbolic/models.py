@@ -8,7 +8,7 @@ taken there and nothing like a delta function ever arises.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import mpmath
@@ -170,9 +170,10 @@ def split(expression) -> Branches:
 class _Numeric:
     """The branches of an expression as functions of points, at 30 digits."""
 
-    def __init__(self, branches: Branches, parameters):
+    def __init__(self, branches: Branches, parameters, box):
+        self.box = box
         arguments = (*parameters, *branches.signs)
-        self.count, self.draw = len(parameters), random.Random(0)
+        self.draw = random.Random(0)
         self.value = sympy.lambdify(arguments, elementary(branches.expression), "mpmath")
         gradient = [elementary(sympy.diff(branches.expression, parameter)) for parameter in parameters]
         self.gradient = sympy.lambdify(arguments, gradient, "mpmath")
@@ -180,8 +181,8 @@ class _Numeric:
         self.surfaces = len(branches.surfaces)
 
     def point(self):
-        """A random point of [-2, 2]^d."""
-        return [mpmath.mpf(self.draw.uniform(-2, 2)) for _ in range(self.count)]
+        """A random point of the box."""
+        return [mpmath.mpf(self.draw.uniform(*bounds)) for bounds in self.box]
 
     def signs(self, point):
         """The branch that a point is in."""
@@ -191,7 +192,7 @@ class _Numeric:
         return found
 
 
-def confirm(owner: str, expression, branches: Branches, parameters) -> None:
+def confirm(owner: str, expression, branches: Branches, names: Sequence[str], box: Mapping | None = None) -> None:
     """Compare the derivatives in the branches with numerical ones of the expression itself, and branches on their kinks.
 
     Raises
@@ -199,14 +200,16 @@ def confirm(owner: str, expression, branches: Branches, parameters) -> None:
     ParameterError
         If they differ, or if the loss is not a real number at any of the points.
     """
+    parameters = internal_parameters(len(names))
+    shown = str(expression.xreplace({symbol: Symbol(name) for symbol, name in zip(parameters, names)}))
     with mpmath.workdps(30):
-        numeric = _Numeric(branches, parameters)
-        _confirm_derivatives(owner, expression, numeric, parameters)
+        numeric = _Numeric(branches, parameters, [(box or {}).get(name, (-2.0, 2.0)) for name in names])
+        _confirm_derivatives(owner, expression, numeric, parameters, shown)
         for j in range(numeric.surfaces):
-            _confirm_continuity(owner, expression, numeric, j)
+            _confirm_continuity(owner, numeric, j, shown)
 
 
-def _confirm_derivatives(owner: str, expression, numeric: _Numeric, parameters) -> None:
+def _confirm_derivatives(owner: str, expression, numeric: _Numeric, parameters, shown: str) -> None:
     textbook, confirmed = sympy.lambdify(parameters, elementary(expression), "mpmath"), 0
     for _ in range(40):
         point = numeric.point()
@@ -221,15 +224,15 @@ def _confirm_derivatives(owner: str, expression, numeric: _Numeric, parameters) 
             continue
         scale = 1 + max(abs(value) for value in expected)
         if any(abs(a - b) > mpmath.mpf(10) ** -8 * scale for a, b in zip(found, expected)):
-            raise ParameterError("expression", owner, "continuous, with the derivatives that SymPy gives it", str(expression))
+            raise ParameterError("expression", owner, "continuous, with the derivatives that SymPy gives it", shown)
         confirmed += 1
         if confirmed == 3:
             return
     if not confirmed:
-        raise ParameterError("expression", owner, "a real number somewhere in [-2, 2] of every parameter", str(expression))
+        raise ParameterError("expression", owner, "a real number somewhere in its box", shown)
 
 
-def _confirm_continuity(owner: str, expression, numeric: _Numeric, j: int) -> None:
+def _confirm_continuity(owner: str, numeric: _Numeric, j: int, shown: str) -> None:
     """Go to surface j between points on its two sides, and compare the values of both branches there."""
     confirmed = 0
     for _ in range(60):
@@ -245,8 +248,10 @@ def _confirm_continuity(owner: str, expression, numeric: _Numeric, j: int) -> No
             values = [numeric.value(*ends[0], *signs[:j], side, *signs[j + 1 :]) for side in (mpmath.mpf(1), mpmath.mpf(-1))]
         except (ValueError, ZeroDivisionError, OverflowError, TypeError):
             continue
+        if any(isinstance(mpmath.mpmathify(value), mpmath.mpc) or not mpmath.isfinite(value) for value in values):
+            continue
         if abs(values[0] - values[1]) > mpmath.mpf(10) ** -8 * (1 + abs(values[0])):
-            raise ParameterError("expression", owner, "continuous where its conditions and kinks are", str(expression))
+            raise ParameterError("expression", owner, "continuous where its conditions and kinks are", shown)
         confirmed += 1
         if confirmed == 3:
             return

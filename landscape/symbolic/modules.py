@@ -6,7 +6,7 @@ of points, branches and constants, and runs it over arrays.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import sympy
 
@@ -20,16 +20,16 @@ from landscape.symbolic.steps import Kernel
 GAP_SYMBOL = sympy.Symbol("theta_0", real=True)  # the gap, as the only parameter of a chain's φ
 
 
-def loss_module(name: str, names: Sequence[str], loss, declared: Sequence = ()) -> str:
+def loss_module(name: str, names: Sequence[str], loss, declared: Sequence = (), box: Mapping | None = None) -> str:
     """The text of the module of a plain loss of real parameters."""
     parameters = internal_parameters(len(names))
     expression = checked(name, loss, names, declared)
     branches = split(expression)
-    confirm(name, expression, branches, parameters)
+    confirm(name, expression, branches, names, box)
     return _guarded(name, _assemble, name, names, _derived("loss", branches, parameters), branches, ())
 
 
-def logits_module(name: str, names: Sequence[str], logits, declared: Sequence = ()) -> str:
+def logits_module(name: str, names: Sequence[str], logits, declared: Sequence = (), box: Mapping | None = None) -> str:
     """The text of the module of an architecture given by its logits, on any chain with as many symbols.
 
     Parameters
@@ -45,11 +45,11 @@ def logits_module(name: str, names: Sequence[str], logits, declared: Sequence = 
     branches = split(expression)
     trial = dict(zip(weights, (sympy.Rational(i + 1, 7 * len(weights)) for i in range(len(weights)))))
     tried = Branches(branches.expression.subs(trial), branches.signs, branches.surfaces)
-    confirm(name, expression.subs(trial), tried, parameters)
+    confirm(name, expression.subs(trial), tried, names, box)
     return _guarded(name, _assemble, name, names, _derived("loss", branches, parameters, weights), branches, weights)
 
 
-def gap_module(name: str, names: Sequence[str], gap, chain, declared: Sequence = ()) -> str:
+def gap_module(name: str, names: Sequence[str], gap, chain, declared: Sequence = (), box: Mapping | None = None) -> str:
     """The text of the module of an architecture given by its gap κ, on the chains of one kind.
 
     Parameters
@@ -60,7 +60,7 @@ def gap_module(name: str, names: Sequence[str], gap, chain, declared: Sequence =
     parameters = internal_parameters(len(names))
     expression = checked(name, gap, names, declared)
     branches = split(expression)
-    confirm(name, expression, branches, parameters)
+    confirm(name, expression, branches, names, box)
     constants = tuple(sympy.Symbol(constant, real=True) for constant in chain.kernel_names)
     kernels = _derived("kappa", branches, parameters)
     imported = f"from landscape.kernels.{chain.kind}_chain import phi, phi_prime, phi_second"
@@ -76,7 +76,7 @@ def chain_source(name: str, gap: str, names: Sequence[str], phi, declared: Seque
         raise ParameterError("phi", name, "smooth in the gap", phi)
     inside = {symbol: sympy.Rational(1, 3) for symbol in internal_parameters(1 + len(names))[1:]}
     trial = Branches(branches.expression.subs(inside), (), ())
-    confirm(name, expression.subs(inside), trial, internal_parameters(1))
+    confirm(name, expression.subs(inside), trial, (gap,))
     arguments = (GAP_SYMBOL, *internal_parameters(1 + len(names))[1:])
     summaries = {"phi": "Loss at the gap.", "phi_prime": "First derivative of phi.", "phi_second": "Second derivative of phi."}
     kernels = [
