@@ -239,7 +239,7 @@ def test_flow_writes_what_it_is_asked_to(call, tmp_path, own):
 def test_every_command_takes_a_landscape_of_ones_own(call, tmp_path, own):
     code, out, _ = call("critical", "--architecture", own, "--json")
     sets = strict(out)["sets"]
-    assert code == 0 and [found["kind"] for found in sets] == ["global minima", "local minima"]
+    assert code == 0 and [found["kind"] for found in sets] == ["global minima", "local minima", "saddles"]
     assert set(sets[0]) >= {"name", "kind", "dimension", "index", "nullity", "loss", "equations", "representative", "tangent"}
     found = strict(call("classify", "--architecture", own, "--at", ".5,1", "--at", "0,0", "--json")[1])["points"]
     assert [point["label"] for point in found] == ["local", "global"] and found[0]["kappa"] is None and found[0]["margin"] is None
