@@ -138,7 +138,7 @@ def compare(first, second) -> dict:
         nodes = [{name: dataset[name].values.tolist() for name in dataset["label"].dims} for dataset in (first, second)]
         if nodes[0] != nodes[1]:
             raise parameters.ParameterError("second", "compare", "a map of the same grid", list(nodes[1]))
-    one, other = (np.asarray(labels["label"].values if hasattr(labels, "data_vars") else labels) for labels in (first, second))
+    one, other = _codes(first), _codes(second)
     if one.shape != other.shape:
         raise parameters.ParameterError("second", "compare", f"a map of shape {one.shape}", other.shape)
     counts: dict[str, dict[str, int]] = {}
@@ -248,6 +248,11 @@ def write(dataset, path: str | os.PathLike) -> None:
         dataset.to_netcdf(temporary, engine="h5netcdf", encoding=encoding)
 
 
+def _codes(labels) -> np.ndarray:
+    """Label codes of a map or of an array of them."""
+    return labels["label"].values if hasattr(labels, "data_vars") else np.asarray(labels)
+
+
 def count_labels(labels: np.ndarray) -> dict[str, int]:
     """Number of cells of each label, zeros too, by word."""
     found = np.bincount(np.asarray(labels).ravel().astype(np.int64) + 1, minlength=len(Label))
@@ -256,7 +261,7 @@ def count_labels(labels: np.ndarray) -> dict[str, int]:
 
 def fractions(labels) -> dict[str, float]:
     """Share of the cells of each label, by word; `labels` is an array of codes or a basin map."""
-    values = labels["label"].values if hasattr(labels, "data_vars") else np.asarray(labels)
+    values = _codes(labels)
     return {word: count / max(values.size, 1) for word, count in count_labels(values).items()}
 
 

@@ -212,15 +212,8 @@ def label(e, w, target{extra}):
     return labels.limit(e, w, target, c, across)
 
 
-# The same in the form that flows take: a point, the branches of kinks (of which there are none), constants.
-DIMENSION, SURFACES = 2, 0
-
-
-@kernel
-def loss_at(theta, signs, constants):
-    """Loss at a point of shape (2,)."""
-    {constants_at}
-    return loss(theta[0], theta[1], {chain})
+# What flows take: the gradient at a point, in the branches of kinks, of which there are none.
+SURFACES = 0
 
 
 @kernel

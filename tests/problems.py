@@ -139,7 +139,7 @@ def _quartic_flow(start, times):
 
 
 def _degenerate_saddle_limit(starts):
-    """x³/3 - a²x with a = 0 would fall off; x³ + x⁴ has its minimum at -3/4 and an inflection at 0."""
+    """x³ + x⁴ has its minimum at -3/4 and an inflection at 0, which holds what comes from above."""
     return np.where(starts >= 0.0, 0.0, -0.75)
 
 

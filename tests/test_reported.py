@@ -67,7 +67,7 @@ def test_kinks_at_singular_places_are_no_jumps():
 def test_expressions_are_confirmed_in_their_box():
     found = PlainLoss.from_symbolic("shifted", "log(x - 5)^2", ["x"], box={"x": (5.5, 8)})
     assert landscape.flow(found, [7.0]).words == ["global"]
-    with pytest.raises(ParameterError, match=r"continuous.*x > 5|continuous.*5 < x|continuous.*x"):
+    with pytest.raises(ParameterError, match="continuous"):
         PlainLoss.from_symbolic("jump", "where(x > 5, x + 1, x)^2", ["x"], box={"x": (-8, 8)})
 
 
