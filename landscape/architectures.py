@@ -7,6 +7,7 @@ An architecture is a function κ(θ); a chain is a function φ. The generated mo
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,9 +71,22 @@ class Architecture:
 
         return architecture_from_symbolic(name, parameters, gap, logits, box)
 
-    def on(self, chain: Chain) -> Bound:
-        """The landscape of this architecture on a chain."""
-        return Bound(self, chain)
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        """Names that maps may be gridded over: see `Landscape.coordinates`."""
+        return self.parameters
+
+    def needed(self, given) -> tuple[str, ...]:
+        """Names that have to be known for a start, given some of them: see `Landscape.needed`."""
+        return self.parameters
+
+    def place(self, chain: Chain, columns: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Points of shape (n, d) from the values of coordinates."""
+        return np.stack(np.broadcast_arrays(*(columns[name] for name in self.parameters)), axis=-1).astype(np.float64)
+
+    def on(self, chain: Chain, speeds: Mapping[str, float] | None = None) -> Bound:
+        """The landscape of this architecture on a chain; `speeds` are those of `Landscape.with_speeds`."""
+        return Bound(self, chain).with_speeds(speeds)
 
     @property
     def is_exact(self) -> bool:
@@ -103,16 +117,20 @@ class Architecture:
         """Check and shape points; see `landscape.parameters.points`."""
         return parameters.points(owner, "points", points, len(self.parameters))
 
+    def starts(self, owner: str, chain: Chain, points) -> np.ndarray:
+        """Points as a user may give them on a chain, in full; shape (n, d)."""
+        return self.points(owner, points)
+
     @staticmethod
     def vocabulary(chain: Chain) -> tuple[float, ...]:
         """What the gap's kernels need of the chain: the number of symbols, where it is not two."""
         return (float(chain.states),) if chain.kind == "symmetric" else ()
 
     def kappa(self, chain: Chain, points) -> np.ndarray:
-        """Logit gap at points of shape (n, d), shape (n,); NaN for an architecture that has none."""
-        if not self.has_gap:
-            return np.full(len(self.points("kappa", points)), np.nan)
-        return self.kernels(chain).gap_many(self.points("kappa", points), *self.vocabulary(chain))
+        """Logit gap at points of shape (n, d), shape (n,); NaN for logits of more than two symbols, which have none."""
+        points = self.points("kappa", points)
+        gap_many = getattr(self.kernels(chain), "gap_many", None)
+        return np.full(len(points), np.nan) if gap_many is None else gap_many(points, *self.vocabulary(chain))
 
     def loss(self, chain: Chain, points) -> np.ndarray:
         """Loss in nats, the bias minimised out; shape (n,)."""
@@ -160,10 +178,9 @@ class Architecture:
         points = self.points("distance", points)
         return self.kernels(chain).distance_many(points, chain.target_sign, *self.vocabulary(chain))
 
-    def invariant_values(self, chain: Chain, points) -> dict[str, np.ndarray]:
-        """The conserved quantities by name, each of shape (n,); NaN at w = 0, where E has no value."""
-        found = self.kernels(chain).invariant_many(self.points("invariants", points), *self.vocabulary(chain))
-        return dict(zip(self.invariants, (found,)))
+    def invariant_values(self, chain: Chain, points, speeds: tuple[float, ...] = ()) -> dict[str, np.ndarray]:
+        """The conserved quantities of the flow with these speeds, each of shape (n,); NaN where one has no value."""
+        raise NotImplementedError
 
     def critical_sets(self, chain: Chain) -> list[CriticalSet]:
         """The critical sets of the loss on this chain, by a numeric search unless they are derived."""
@@ -186,6 +203,7 @@ class Bound(Landscape):
 
     architecture: Architecture
     chain: Chain
+    speeds: tuple[float, ...] = ()
 
     def __post_init__(self):
         self.chain.require_interior("a landscape")
@@ -225,20 +243,34 @@ class Bound(Landscape):
         return np.abs(self.kernels.gap_many(ends, *extra) - star) <= near + (1e-3 * abs(star) if star else 1e-6)
 
     def invariant_values(self, points):
-        return self.architecture.invariant_values(self.chain, points)
+        return self.architecture.invariant_values(self.chain, points, self.speeds)
+
+    def points(self, owner, points) -> np.ndarray:
+        return self.architecture.starts(owner, self.chain, points)
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        return self.architecture.coordinates
+
+    def needed(self, given) -> tuple[str, ...]:
+        return self.architecture.needed(given)
+
+    def place(self, columns) -> np.ndarray:
+        return self.architecture.place(self.chain, columns)
 
     @property
     def title(self) -> str:
-        numbers = ", ".join(f"{name} = {value:g}" for name, value in self.chain.describe().items() if not isinstance(value, str))
+        told = {**self.chain.describe(), **{name.replace("_", " of "): value for name, value in self.paces.items()}}
+        numbers = ", ".join(f"{name} = {value:g}" for name, value in told.items() if not isinstance(value, str))
         return f"{self.name}, {numbers}" if numbers else self.name
 
     def describe(self):
         return {"architecture": self.name, "chain": type(self.chain).__name__, **self.chain.describe(),
-                "unigram_loss": self.chain.unigram_loss, "bigram_loss": self.chain.bigram_loss}
+                "unigram_loss": self.chain.unigram_loss, "bigram_loss": self.chain.bigram_loss, **self.paces}
 
 
-# Name of a built-in architecture: the module of the package that defines it as `ARCHITECTURE`.
-_BUILT_IN = {"canonical": "canonical"}
+# Name of a built-in architecture: the module of the package that defines it in `ARCHITECTURES`.
+_BUILT_IN = {"canonical": "canonical", "reduced": "reduced", "transverse": "reduced"}
 
 
 def names() -> tuple[str, ...]:
@@ -258,7 +290,7 @@ def architecture(name: str | Architecture) -> Architecture:
         return name
     if name not in _BUILT_IN:
         raise ParameterError("architecture", "landscape", f"one of {', '.join(_BUILT_IN)}", name)
-    return importlib.import_module(f"landscape.{_BUILT_IN[name]}").ARCHITECTURE
+    return importlib.import_module(f"landscape.{_BUILT_IN[name]}").ARCHITECTURES[name]
 
 
 find = architecture  # under a name that a parameter called `architecture` does not hide

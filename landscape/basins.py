@@ -18,7 +18,7 @@ from landscape.critical import chosen_method
 from landscape.files import replacing
 from landscape.flow_maps import FlowMap, flow_map, grid_points
 from landscape.flows import flow
-from landscape.landscapes import Landscape, landscape_of
+from landscape.landscapes import BOX, Landscape, landscape_of
 from landscape.outcomes import Label, Outcome
 
 NODES = {"exact": 401, "flow": 101}
@@ -40,16 +40,17 @@ def grid(landscape: Landscape, axes: Mapping, fixed: Mapping | None = None, *, m
     fixed : dict of str to float
     """
     fixed = {name: parameters.real("basin_map", name, value) for name, value in (fixed or {}).items()}
-    free = [name for name in landscape.parameters if name not in axes and name not in fixed]
+    needed = landscape.needed((*axes, *fixed))
+    free = [name for name in needed if name not in axes and name not in fixed]
     if len(axes) + len(free) <= 2:
-        axes = {**axes, **{name: (*landscape.box[name], NODES[method]) for name in free}}
-    unknown = [name for name in (*axes, *fixed) if name not in landscape.parameters]
+        axes = {**axes, **{name: (*landscape.box.get(name, BOX), NODES[method]) for name in free}}
+    unknown = [name for name in (*axes, *fixed) if name not in landscape.coordinates]
     twice = [name for name in axes if name in fixed]
-    missing = [name for name in landscape.parameters if name not in axes and name not in fixed]
+    missing = [name for name in needed if name not in axes and name not in fixed]
     if unknown or twice or missing or not 1 <= len(axes) <= 3:
-        wanted = f"axes for one to three of {', '.join(landscape.parameters)} and fixed values for the others"
+        wanted = f"axes for one to three of {', '.join(landscape.coordinates)} and fixed values for the others"
         raise parameters.ParameterError("axes", "basin_map", wanted, sorted((*axes, *fixed)))
-    nodes = {name: parameters.axis("basin_map", name, axes[name]) for name in landscape.parameters if name in axes}
+    nodes = {name: parameters.axis("basin_map", name, axes[name]) for name in landscape.coordinates if name in axes}
     return nodes, fixed
 
 
@@ -174,12 +175,13 @@ def label_starts(
     import xarray
 
     landscape = landscape_of(chain, architecture)
-    missing = [name for name in landscape.parameters if name not in starts]
+    given = [name for name in landscape.coordinates if name in starts]
+    missing = [name for name in landscape.needed(given) if name not in given]
     if missing:
-        wanted = ", ".join(landscape.parameters)
+        wanted = ", ".join(landscape.needed(given))
         raise parameters.ParameterError("starts", "label_starts", f"a Dataset that holds {wanted}", list(starts.variables))
-    columns = xarray.broadcast(*(starts[name] for name in landscape.parameters))
-    points = np.stack([np.asarray(column, dtype=np.float64).ravel() for column in columns], axis=1)
+    columns = xarray.broadcast(*(starts[name] for name in given))
+    points = landscape.place({name: np.asarray(column, dtype=np.float64).ravel() for name, column in zip(given, columns)})
     exact = chosen_method(landscape, method) == "exact"
     labels = landscape.architecture.limit(landscape.chain, points) if exact else flow(landscape, points).labels
     labels = labels.reshape(columns[0].shape)

@@ -22,6 +22,15 @@ class Canonical(Architecture):
         """w at the saddle on e = 0, as seen from e > 0 and from e < 0."""
         return tuple(-1.0 / math.sqrt(self.constants(chain, side)[1]) for side in (1, -1))
 
+    def invariant_values(self, chain: Chain, points, speeds: tuple[float, ...] = ()) -> dict[str, np.ndarray]:
+        """E = e² - G(w), with speeds e²/s_e - G(w)/s_w; NaN at w = 0, where E has no value."""
+        points = self.points("invariants", points)
+        energy = self.kernels(chain).invariant_many(points, *self.vocabulary(chain))
+        if not speeds:
+            return {"E": energy}
+        square = points[:, 0] ** 2
+        return {"E": square / speeds[0] + (energy - square) / speeds[1]}
+
     def critical_sets(self, chain: Chain) -> list[CriticalSet]:
         """The critical sets of the loss on this chain, from derivations/canonical-critical-sets.md."""
         from landscape.kernels.canonical_sets import SETS
@@ -103,4 +112,4 @@ class Canonical(Architecture):
         return float(np.max(np.abs(energy - expected)[away], initial=0.0))
 
 
-ARCHITECTURE = Canonical("canonical", ("e", "w"), ("E",))
+ARCHITECTURES = {"canonical": Canonical("canonical", ("e", "w"), ("E",))}

@@ -182,6 +182,10 @@ class BinaryChain(Chain):
     states: ClassVar[int] = 2
     threshold: ClassVar[float] = 1.0
 
+    def best_bias(self, kappa):
+        """The logit after a 0 that minimises the loss at the logit gap `kappa` (float or array)."""
+        return self._phi("best_bias", kappa)
+
     def __post_init__(self):
         object.__setattr__(self, "p", parameters.probability("BinaryChain", "p", self.p))
         object.__setattr__(self, "q", parameters.probability("BinaryChain", "q", self.q))

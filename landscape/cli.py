@@ -64,12 +64,12 @@ def chain(p, q, states, as_json):
 @cli.command()
 @landscape_options
 @json_option
-def critical(p, q, states, architecture, as_json):
+def critical(p, q, states, architecture, speeds, as_json):
     """Critical sets of the loss, with the bias minimised out."""
     from landscape.critical import critical_sets
     from landscape.landscapes import PlainLoss
 
-    found = make_landscape(p, q, states, architecture)
+    found = make_landscape(p, q, states, architecture, speeds)
     sets = critical_sets(found) if isinstance(found, PlainLoss) else critical_sets(found.chain, found.architecture)
     if as_json:
         searched = ("representative", "tangent")
@@ -90,12 +90,12 @@ def critical(p, q, states, architecture, as_json):
 @method_option
 @start_options
 @json_option
-def classify(p, q, states, architecture, method, at, points_file, as_json):
+def classify(p, q, states, architecture, speeds, method, at, points_file, fix, as_json):
     """Limit, loss, invariants, margin and distance to the basin boundary of given starts."""
     from landscape.critical import classify as classify_points
 
-    found = make_landscape(p, q, states, architecture)
-    starts = make_starts(found, at, points_file)
+    found = make_landscape(p, q, states, architecture, speeds)
+    starts = make_starts(found, at, points_file, fix)
     with progress_bar("following") as progress:
         options = {"progress": progress} if method == "flow" else {}
         results = [asdict(result) for result in classify_points(found, starts, method=method, **options)]
@@ -119,8 +119,8 @@ def classify(p, q, states, architecture, method, at, points_file, as_json):
 @click.option("--plot", type=click.Path(dir_okay=False), help="Draw the map into FILE.png, .svg or .pdf.")
 @json_option
 def basins(
-    p, q, states, architecture, method, e_axis, w_axis, a_axis, grid, fix, t_max, rtol, tolerance, max_steps, coarse, against_exact, out,
-    plot, as_json,
+    p, q, states, architecture, speeds, method, e_axis, w_axis, a_axis, grid, fix, t_max, rtol, tolerance, max_steps, coarse,
+    against_exact, out, plot, as_json,
 ):
     """Map the limit of every start on a grid."""
     from landscape import basins as maps
@@ -128,10 +128,10 @@ def basins(
 
     check_suffix("out", out, (".nc", ".zarr"))
     check_suffix("plot", plot, (".png", ".svg", ".pdf"))
-    found = make_landscape(p, q, states, architecture)
+    found = make_landscape(p, q, states, architecture, speeds)
     axes, fixed = make_grid(found, {"e": e_axis, "w": w_axis, "a": a_axis}, grid, fix)
     method = chosen_method(found, method)
-    gridded = len(found.parameters) - len(fixed)
+    gridded = len({*axes, *(name for name in found.needed((*axes, *fixed)) if name not in fixed)})
     if plot and gridded != 2:
         raise click.UsageError(f"Invalid value for '--plot': a map is drawn over two gridded coordinates, not {gridded}.")
     options = {"t_max": t_max, "rtol": rtol, "tolerance": tolerance, "max_steps": max_steps}
@@ -179,15 +179,15 @@ def basins(
 @click.option("--out", type=click.Path(dir_okay=False), help="Write the trajectories to FILE.nc or FILE.csv.")
 @click.option("--plot", type=click.Path(dir_okay=False), help="Draw the trajectories into FILE.png, .svg or .pdf.")
 @json_option
-def flow(p, q, states, architecture, at, points_file, t_max, rtol, tolerance, max_steps, out, plot, as_json):
+def flow(p, q, states, architecture, speeds, at, points_file, fix, t_max, rtol, tolerance, max_steps, out, plot, as_json):
     """Follow gradient flow from given starts to its limits."""
     from landscape import trajectories
     from landscape.flows import trajectory
 
     check_suffix("out", out, (".nc", ".csv"))
     check_suffix("plot", plot, (".png", ".svg", ".pdf"))
-    found = make_landscape(p, q, states, architecture)
-    starts = make_starts(found, at, points_file)
+    found = make_landscape(p, q, states, architecture, speeds)
+    starts = make_starts(found, at, points_file, fix)
     ways = [
         trajectory(found, start, t_max=t_max, rtol=rtol, tolerance=tolerance, max_steps=max_steps) for start in starts
     ]
@@ -217,15 +217,17 @@ def flow(p, q, states, architecture, at, points_file, t_max, rtol, tolerance, ma
 @click.option("--reach", type=NUMBER, default=2.0, show_default=True, help="How far from the origin the curve goes.")
 @click.option("--n", type=COUNT, default=400, show_default=True, help="Points on each branch.")
 @json_option
-def separatrix(p, q, states, architecture, out, reach, n, as_json):
+def separatrix(p, q, states, architecture, speeds, out, reach, n, as_json):
     """Write the boundary of the global basin as a curve."""
     from landscape import basins as maps
     from landscape.files import write_text
     from landscape.landscapes import PlainLoss
 
-    found = make_landscape(p, q, states, architecture)
+    found = make_landscape(p, q, states, architecture, speeds)
     if isinstance(found, PlainLoss):
         raise click.UsageError("Invalid value for '--architecture': the separatrix of a plain loss is not known in closed form.")
+    if found.speeds:
+        raise click.UsageError("Invalid value for '--speed': the separatrix is known for speeds of 1 alone.")
     curve = maps.separatrix(found.chain, found.architecture, reach=reach, n=n)
     residual = found.architecture.separatrix_residual(found.chain, curve)
     rows = [",".join(found.parameters)] + [",".join(map(repr, point)) for point in curve.tolist()]

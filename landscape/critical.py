@@ -40,6 +40,7 @@ def _search(landscape: Landscape) -> list:
     """What the numeric searches find in the box of a landscape, off kinks and on them."""
     from landscape.search import critical_search
 
+    landscape = landscape.with_speeds(None)
     box = np.array([landscape.box[name] for name in landscape.parameters])
     found = critical_search(landscape.loss, landscape.gradient, landscape.hessian, box)
     if landscape.kernels.SURFACES == 0:
@@ -129,7 +130,7 @@ def classify(
     safe = np.where(finite[:, None], points, 1.0)
     columns = {"kappa": landscape.gap(safe), "loss": landscape.loss(safe)}
     columns |= dict.fromkeys(("margin", "distance"), np.full(len(points), np.nan))
-    if isinstance(landscape, Bound):
+    if isinstance(landscape, Bound) and not landscape.speeds:
         for name in ("margin", "distance"):
             columns[name] = getattr(landscape.architecture, name)(landscape.chain, safe)
     invariants = landscape.invariant_values(safe)
@@ -156,9 +157,10 @@ def chosen_method(landscape: Landscape, method: str | None) -> str:
     ParameterError
         If the method is unknown, or exact where there is no rule.
     """
-    exact = isinstance(landscape, Bound) and landscape.architecture.is_exact
+    exact = isinstance(landscape, Bound) and landscape.architecture.is_exact and not landscape.speeds
     if method not in (None, "exact", "flow"):
         raise ParameterError("method", "landscape", "'exact' or 'flow'", method)
     if method == "exact" and not exact:
-        raise ParameterError("method", landscape.name, "'flow', as its limits are not known in closed form", method)
+        why = "with speeds other than 1 limits" if landscape.speeds else "its limits"
+        raise ParameterError("method", landscape.name, f"'flow', as {why} are not known in closed form", method)
     return method or ("exact" if exact else "flow")

@@ -20,6 +20,8 @@ from landscape.symbolic.canonical import canonical_derivatives, canonical_gap, c
 from landscape.symbolic.critical_sets import critical_sets
 from landscape.symbolic.invariants import invariant
 from landscape.symbolic.limits import exact_limits, speeds
+from landscape.symbolic.reduced import kernel_texts, reduced
+from landscape.symbolic.reduced_sets import reduced_sets
 from landscape.symbolic.steps import Chapter
 from landscape.symbolic.symmetric_chain import symmetric_chain
 
@@ -33,6 +35,8 @@ CHAPTERS: dict[str, tuple[Callable[..., Chapter], tuple[str, ...]]] = {
     "canonical-invariant": (invariant, ("canonical-gap", "canonical-derivatives", "canonical-critical-sets")),
     "canonical-limits": (exact_limits, ("canonical-derivatives", "canonical-critical-sets", "canonical-invariant")),
     "canonical-speeds": (speeds, ("canonical-derivatives", "canonical-critical-sets", "canonical-invariant")),
+    "reduced": (reduced, ("canonical-gap",)),
+    "reduced-critical-sets": (reduced_sets, ("binary-chain", "reduced")),
 }
 
 
@@ -66,6 +70,8 @@ def kernel_files(chapters: dict[str, Chapter]) -> dict[str, str]:
         "canonical_symmetric": codegen.pair_source("canonical", "symmetric", ("S", "p"), canonical["symmetric"][0]),
         "dop853": tableau.source(),
         "canonical_sets": render.critical_sets_module(chapters["canonical-critical-sets"]),
+        **kernel_texts(),
+        "reduced_sets": render.plateau_module(chapters["reduced-critical-sets"]),
     }
     return {f"landscape/kernels/{name}.py": text for name, text in modules.items()}
 

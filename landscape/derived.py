@@ -20,17 +20,37 @@ FURTHEST = 1e9  # how far the optimal gap of a chain is looked for
 
 
 @dataclass(frozen=True)
-class Derived(Architecture):
+class Inexact(Architecture):
+    """An architecture whose limits are known by integration alone."""
+
+    @property
+    def is_exact(self) -> bool:
+        return False
+
+    @property
+    def has_gap(self) -> bool:
+        return False
+
+    def vocabulary(self, chain: Chain) -> tuple[float, ...]:
+        return ()
+
+    def margin(self, chain, points):
+        return np.full(len(self.points("margin", points)), np.nan)
+
+    distance = margin
+
+    def invariant_values(self, chain, points, speeds=()):
+        return {}
+
+
+@dataclass(frozen=True)
+class Derived(Inexact):
     """An architecture given by its gap or its logits; see `Architecture.from_symbolic`."""
 
     gap: object = None
     logits: tuple | None = None
     declared: tuple = ()
     box: Mapping = field(default_factory=dict, compare=False)
-
-    @property
-    def is_exact(self) -> bool:
-        return False
 
     @property
     def has_gap(self) -> bool:
@@ -57,17 +77,6 @@ class Derived(Architecture):
 
     def constants_of(self, chain: Chain) -> tuple[float, ...]:
         return tuple(chain.kernel_parameters) if self.has_gap else tuple(np.ravel(chain.joint_law).tolist())
-
-    def vocabulary(self, chain: Chain) -> tuple[float, ...]:
-        return ()
-
-    def margin(self, chain, points):
-        return np.full(len(self.points("margin", points)), np.nan)
-
-    distance = margin
-
-    def invariant_values(self, chain, points):
-        return {}
 
 
 def architecture_from_symbolic(name, parameters, gap, logits, box) -> Derived:

@@ -78,12 +78,8 @@ def flow_map(
 
 def grid_points(landscape: Landscape, nodes: Mapping[str, np.ndarray], fixed: Mapping[str, float]) -> np.ndarray:
     """All starts of a grid in the order of its last coordinate first, shape (n, d)."""
-    mesh = dict(zip(nodes, np.meshgrid(*nodes.values(), indexing="ij")))
-    columns = [mesh[name].ravel() if name in mesh else None for name in landscape.parameters]
-    count = next(column.size for column in columns if column is not None)
-    return np.stack(
-        [np.full(count, fixed[name]) if column is None else column for name, column in zip(landscape.parameters, columns)], axis=1
-    )
+    mesh = np.meshgrid(*nodes.values(), indexing="ij")
+    return landscape.place({**dict(zip(nodes, (values.ravel() for values in mesh))), **fixed})
 
 
 class _Found:

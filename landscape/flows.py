@@ -34,7 +34,8 @@ def _addresses(kernels) -> tuple[int, int, int]:
 def as_model(landscape: Landscape) -> tuple:
     """The number of kinks of a landscape, and it as the integrator takes it."""
     kernels = landscape.kernels
-    return kernels.SURFACES, (*_addresses(kernels), np.array(landscape.constants, dtype=np.float64))
+    roots = np.sqrt(np.array(landscape.speeds, dtype=np.float64))
+    return kernels.SURFACES, (*_addresses(kernels), np.array(landscape.constants, dtype=np.float64), roots)
 
 
 def _settings(owner, t_max, rtol, atol, tolerance, radius, max_steps):
@@ -92,7 +93,8 @@ def flow(
     Parameters
     ----------
     chain : Chain or Landscape
-        A chain, on which the architecture is taken, or a landscape such as a `PlainLoss`.
+        A chain, on which the architecture is taken, or a landscape: a `PlainLoss`, or an architecture on a chain with
+        speeds of its own for some parameters (`Landscape.with_speeds`).
     points : array_like of shape (n, d) or (d,)
     architecture : str or Architecture
     t_max : float, optional
@@ -124,7 +126,7 @@ def flow(
     settings = _settings("flow", t_max, rtol, atol, tolerance, radius, max_steps)
     surfaces, model = as_model(landscape)
     ends, numbers = np.empty_like(starts), np.empty((len(starts), NUMBERS))
-    inside = _inside(landscape, starts)
+    inside = _inside(landscape, starts) / landscape.stretch
 
     def take(first):
         part = slice(first, first + CHUNK)
@@ -132,7 +134,7 @@ def flow(
         return min(first + CHUNK, len(starts)) - first
 
     _share(take, range(0, len(starts), CHUNK), len(starts), progress)
-    return _ends(landscape, starts, ends, numbers, settings.tolerance)
+    return _ends(landscape, starts, ends * landscape.stretch, numbers, settings.tolerance)
 
 
 def trajectory(
@@ -149,11 +151,12 @@ def trajectory(
     settings = _settings("trajectory", t_max, rtol, atol, tolerance, radius, max_steps)
     ends, numbers = np.empty_like(starts), np.empty((1, NUMBERS))
     d = starts.shape[1]
-    pieces, count = follow(_inside(landscape, starts)[0], *as_model(landscape), settings, ends[0], numbers[0], np.empty((16, 2 + 8 * d)))
+    inside = _inside(landscape, starts)[0] / landscape.stretch
+    pieces, count = follow(inside, *as_model(landscape), settings, ends[0], numbers[0], np.empty((16, 2 + 8 * d)))
     kept = pieces[:count]
     times = np.append(kept[:, 0], numbers[0, 0]) if count else np.zeros(1)
-    found = _ends(landscape, starts, ends, numbers, settings.tolerance)
-    return Trajectory(landscape, found, times, kept[:, 2:].reshape(count, 8, d).copy())
+    found = _ends(landscape, starts, ends * landscape.stretch, numbers, settings.tolerance)
+    return Trajectory(landscape, found, times, kept[:, 2:].reshape(count, 8, d) * landscape.stretch)
 
 
 def _ends(landscape: Landscape, starts, ends, numbers, tolerance) -> Ends:

@@ -29,11 +29,14 @@ class Landscape:
         Names of the coordinates, in the order of every array of points.
     constants : tuple of float
         What the kernels take besides a point.
+    speeds : tuple of float
+        With speeds s_i its flow is dθ_i/dt = -s_i ∂L/∂θ_i; empty if all are 1.
     """
 
     name: str
     parameters: tuple[str, ...]
     constants: tuple[float, ...] = ()
+    speeds: tuple[float, ...] = ()
 
     @property
     def kernels(self) -> ModuleType:
@@ -43,6 +46,44 @@ class Landscape:
     def points(self, owner: str, points) -> np.ndarray:
         """Check and shape points; see `landscape.parameters.points`."""
         return parameters.points(owner, "points", points, len(self.parameters))
+
+    def with_speeds(self, speeds: Mapping[str, float] | None) -> Landscape:
+        """The same landscape, with other speeds for the flow: positive numbers by name of a parameter; the others have 1.
+
+        Loss, critical sets and their index are the same; the ways of the flow, and so the basins, are not.
+
+        Raises
+        ------
+        ParameterError
+            If a name is not a parameter, or a speed not a positive finite number.
+        """
+        found = dict.fromkeys(self.parameters, 1.0)
+        for name, speed in (speeds or {}).items():
+            if name not in found:
+                raise ParameterError("speeds", self.name, f"speeds of {', '.join(self.parameters)}", name)
+            found[name] = parameters.real(self.name, "speeds", speed)
+            if not found[name] > 0.0:
+                raise ParameterError("speeds", self.name, "positive", speed)
+        plain = all(speed == 1.0 for speed in found.values())
+        return dataclasses.replace(self, speeds=() if plain else tuple(found.values()))
+
+    @property
+    def stretch(self) -> np.ndarray | float:
+        """√s_i: in θ_i / √s_i the flow with speeds is the plain gradient flow."""
+        return np.sqrt(np.array(self.speeds)) if self.speeds else 1.0
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        """Names that maps may be gridded over: the parameters, and what else describes starts."""
+        return self.parameters
+
+    def needed(self, given) -> tuple[str, ...]:
+        """Which coordinates have to be known for a start, given the names of some."""
+        return self.parameters
+
+    def place(self, columns: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Points of shape (n, d) from the values of coordinates, arrays of shape (n,) or numbers."""
+        return np.stack(np.broadcast_arrays(*(columns[name] for name in self.parameters)), axis=-1).astype(np.float64)
 
     def loss(self, points) -> np.ndarray:
         """Loss at points of shape (n, d), shape (n,)."""
@@ -73,9 +114,14 @@ class Landscape:
         """What the landscape is, in a few words."""
         return self.name
 
+    @property
+    def paces(self) -> dict[str, float]:
+        """The speeds that are not 1, as attributes of files."""
+        return {f"speed_{name}": speed for name, speed in zip(self.parameters, self.speeds) if speed != 1.0}
+
     def describe(self) -> dict:
         """What the landscape is, for the attributes of files."""
-        return {"landscape": self.name}
+        return {"landscape": self.name, **self.paces}
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +145,7 @@ class PlainLoss(Landscape):
     text: str = field(repr=False)
     box: Mapping[str, tuple[float, float]]
     minimum: float | None = None
+    speeds: tuple[float, ...] = ()
 
     @classmethod
     def from_symbolic(cls, name: str, loss, parameters: Sequence, *, box: Mapping | None = None, minimum=None) -> PlainLoss:
@@ -162,7 +209,7 @@ class PlainLoss(Landscape):
         return floor, max(1e-6 * nearest if np.isfinite(nearest) else 0.0, 1e-12 * rise, 1e-15 * abs(floor) if np.isfinite(floor) else 0.0)
 
     def describe(self):
-        return {"landscape": self.name, "parameters": ", ".join(self.parameters)}
+        return {"landscape": self.name, "parameters": ", ".join(self.parameters), **self.paces}
 
 
 def parameter_names(owner: str, given: Sequence) -> tuple[tuple[str, ...], tuple]:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
+import numpy as np
 
 from landscape.command import AXIS, COUNT, NUMBER, START, is_plain_decimal
 
@@ -34,11 +35,18 @@ def json_option(command):
 
 
 def landscape_options(command):
-    """The chain, and --architecture."""
-    return chain_options(click.option(
-        "--architecture", default="canonical", show_default=True, metavar="NAME|FILE.toml",
-        help="A built-in architecture, or a file that defines a loss, a gap or logits.",
-    )(command))
+    """The chain, --architecture and --speed."""
+    return chain_options(_with(
+        command,
+        click.option(
+            "--architecture", default="canonical", show_default=True, metavar="NAME|FILE.toml",
+            help="A built-in architecture, or a file that defines a loss, a gap or logits.",
+        ),
+        click.option(
+            "--speed", "speeds", type=str, multiple=True,
+            help="NAME=FACTOR: let the flow move a parameter so many times as fast; repeatable.",
+        ),
+    ))
 
 
 def method_option(command):
@@ -49,13 +57,17 @@ def method_option(command):
 
 
 def start_options(command):
-    """--at and --points."""
+    """--at, --points and --fix."""
     return _with(
         command,
-        click.option("--at", type=START, multiple=True, help="A start, its coordinates separated by commas; repeatable."),
+        click.option(
+            "--at", type=START, multiple=True,
+            help="A start, its coordinates separated by commas; repeatable. For `reduced` and `transverse` e,w will do: the canonical slice.",
+        ),
         click.option(
             "--points", "points_file", type=click.Path(exists=True, dir_okay=False), help="CSV with a header of parameter names."
         ),
+        click.option("--fix", type=str, multiple=True, help="NAME=VALUE of a coordinate of all starts; repeatable."),
     )
 
 
@@ -95,8 +107,28 @@ def make_chain(p, q, states):
     return BinaryChain(p, q)
 
 
-def make_landscape(p, q, states, architecture):
+def make_landscape(p, q, states, architecture, speeds=()):
     """The landscape that the options describe: an architecture on a chain, or what a file defines."""
+    found = _plain_landscape(p, q, states, architecture)
+    return found.with_speeds(named_values("speed", speeds, found.parameters)) if speeds else found
+
+
+def named_values(option, texts, names) -> dict[str, float]:
+    """The values of a repeatable option NAME=VALUE, each NAME one of `names` and given once."""
+    found = {}
+    for text in texts:
+        name, sign, value = (part.strip() for part in text.partition("="))
+        if not sign or not is_plain_decimal(value) or name in found:
+            raise click.UsageError(f"Invalid value for '--{option}': {text!r} is not NAME=VALUE of a coordinate not yet given.")
+        if name not in names:
+            raise click.UsageError(f"Invalid value for '--{option}': {name!r} is not one of {', '.join(names)}.")
+        if option == "speed" and not float(value) > 0.0:
+            raise click.UsageError(f"Invalid value for '--speed': {text!r} is not positive.")
+        found[name] = float(value)
+    return found
+
+
+def _plain_landscape(p, q, states, architecture):
     from landscape import architectures
 
     if not architecture.endswith(".toml"):
@@ -117,23 +149,29 @@ def make_landscape(p, q, states, architecture):
     return found.architecture.on(make_chain(p, q, states))
 
 
-def make_starts(landscape, at, points_file) -> list[tuple[float, ...]]:
-    """The starts of --at and --points."""
-    names = landscape.parameters
+def make_starts(landscape, at, points_file, fix=()) -> list[tuple[float, ...]]:
+    """The starts of --at and --points, with the values of --fix."""
+    fixed = named_values("fix", fix, landscape.coordinates)
+    forms = {len(names): names for names in (landscape.needed(()), landscape.parameters)}
+    starts = []
     for start in at:
-        if len(start) != len(names):
-            raise click.UsageError(f"Invalid value for '--at': {','.join(f'{v:g}' for v in start)!r} is not {','.join(names)}.")
-    starts = list(at) + (read_points(points_file, names) if points_file else [])
+        if len(start) not in forms:
+            wanted = " or ".join(dict.fromkeys(",".join(forms[count]) for count in forms))
+            raise click.UsageError(f"Invalid value for '--at': {','.join(f'{v:g}' for v in start)!r} is not {wanted}.")
+        starts.append(dict(zip(forms[len(start)], start)))
+    starts += read_points(points_file, landscape) if points_file else []
     if not starts:
         raise click.UsageError("Missing option '--at' (or '--points').")
-    return starts
+    return [tuple(landscape.place({name: np.array([value]) for name, value in (start | fixed).items()})[0].tolist()) for start in starts]
 
 
-def read_points(path, names) -> list[tuple[float, ...]]:
-    """Starts from a CSV file whose header names the parameters, in any order."""
+def read_points(path, landscape) -> list[dict[str, float]]:
+    """Starts from a CSV file whose header names the coordinates, in any order."""
     with open(path, newline="", encoding="utf-8-sig") as file:
         rows = csv.DictReader(file)
-        missing = [name for name in names if name not in (rows.fieldnames or [])]
+        given = [name for name in landscape.coordinates if name in (rows.fieldnames or [])]
+        names = [*landscape.needed(given), *(name for name in given if name not in landscape.needed(given))]
+        missing = [name for name in names if name not in given]
         if missing:
             raise click.UsageError(f"Invalid value for '--points': {path} has no column {missing[0]!r}.")
         found = []
@@ -144,7 +182,7 @@ def read_points(path, names) -> list[tuple[float, ...]]:
                     raise click.UsageError(
                         f"Invalid value for '--points': line {rows.line_num} of {path} has {value!r}, not a finite decimal number."
                     )
-            found.append(tuple(float(value) for value in values))
+            found.append(dict(zip(names, map(float, values))))
     return found
 
 
@@ -155,25 +193,19 @@ def make_grid(landscape, axes, grid, fix) -> tuple[dict, dict]:
         if name in found:
             raise click.UsageError(f"Invalid value for '--grid': {name!r} is given twice.")
         found[name] = tuple(axis)
-    fixed = {}
-    for text in fix:
-        name, sign, value = text.partition("=")
-        if not sign or not is_plain_decimal(value.strip()) or name.strip() in fixed:
-            raise click.UsageError(f"Invalid value for '--fix': {text!r} is not NAME=VALUE of a coordinate not yet fixed.")
-        fixed[name.strip()] = float(value)
-    for option, names in (("grid", found), ("fix", fixed)):
-        for name in names:
-            if name not in landscape.parameters:
-                where = option if option == "fix" or axes.get(name) is None else name
-                known = ", ".join(landscape.parameters)
-                raise click.UsageError(f"Invalid value for '--{where}': {name!r} is not one of the parameters {known}.")
+    fixed = named_values("fix", fix, landscape.coordinates)
+    for name in found:
+        if name not in landscape.coordinates:
+            known = ", ".join(landscape.coordinates)
+            raise click.UsageError(f"Invalid value for '--{'grid' if axes.get(name) is None else name}': {name!r} is not one of {known}.")
     for name, axis in found.items():
         if axes.get(name) is None and not (axis[0] < axis[1] and axis[2] >= 2):
             raise click.UsageError(f"Invalid value for '--grid': {name} needs LOW < HIGH and N of at least 2.")
-    if len(fixed) == len(landscape.parameters):
+    needed = landscape.needed((*found, *fixed))
+    if not found and all(name in fixed for name in needed):
         raise click.UsageError("Invalid value for '--fix': at least one coordinate has to be gridded.")
     both = [name for name in found if name in fixed]
-    free = [name for name in landscape.parameters if name not in found and name not in fixed]
+    free = [name for name in needed if name not in found and name not in fixed]
     if both or (free and len(found) + len(free) > 2):
         raise click.UsageError(
             f"Invalid value for '--fix': {(both or free)[0]!r} has to be either gridded (--grid) or fixed (--fix NAME=VALUE)."

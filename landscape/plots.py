@@ -210,6 +210,8 @@ class LabelMap:
         Flow time until convergence; NaN where there was none.
     whole : bool
         Whether every flow was followed, or those away from boundaries are like their surroundings.
+    curve : ndarray of shape (n, 2)
+        The canonical separatrix, to compare with.
     """
 
     title: str
@@ -220,6 +222,7 @@ class LabelMap:
     sets: list
     times: np.ndarray | None = None
     whole: bool = True
+    curve: np.ndarray = field(default_factory=lambda: np.empty((0, 2)))
 
 
 @dataclass(frozen=True)
@@ -241,6 +244,8 @@ def regions(axis, found: LabelMap) -> None:
     _shade(axis, found.labels, _extent(found))
     for kind, members in found.sets:
         axis.plot(members[:, 1], members[:, 0], linestyle="none", zorder=5, clip_on=True, **POINTS[kind])
+    if len(found.curve):
+        axis.plot(found.curve[:, 1], found.curve[:, 0], zorder=4, **SEPARATRIX)
     axis.set_xlim(*_extent(found)[:2])
     axis.set_ylim(*_extent(found)[2:])
     axis.set_xlabel(f"${found.names[1]}$")
@@ -262,16 +267,18 @@ def convergence_times(figure, axis, found: LabelMap) -> None:
     axis.set_title("Convergence time" + ("" if found.whole else " (coarse away from boundaries)"), fontsize=9.5)
 
 
-def region_legend(figure, found: LabelMap) -> None:
-    """A legend of the regions and kinds of sets that occur."""
+def region_legend(figure, *maps: LabelMap) -> None:
+    """One legend of the regions and kinds of sets that occur in maps."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     names = REGION_NAMES | {Label.MAXIMUM: "at a maximum", Label.UNDECIDED: "undecided", Label.INVALID: "not a valid start"}
-    present = set(np.unique(found.labels).tolist())
+    present = set().union(*(np.unique(found.labels).tolist() for found in maps))
     handles = [Patch(facecolor=REGIONS[label], edgecolor="#777777", label=text) for label, text in names.items() if label.value in present]
-    kinds = {kind for kind, _ in found.sets}
+    kinds = {kind for found in maps for kind, _ in found.sets}
     handles += [Line2D([], [], linestyle="none", label=kind, **style) for kind, style in POINTS.items() if kind in kinds]
+    if any(len(found.curve) for found in maps):
+        handles.append(Line2D([], [], label="canonical separatrix", **SEPARATRIX))
     figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
 
 

@@ -13,6 +13,7 @@ FIGURES = {
     "phase_portrait": "phase_portraits",
     "five_states": "five_states",
     "convergence_times": "times",
+    "reduced_basins": "reduced_basins",
 }
 
 FORMATS = ("png", "pdf")
@@ -33,7 +34,7 @@ def draw_map(landscape, labels, nodes, path, made=None) -> None:
     from landscape.gallery.general import draw_label_map, label_map
     from landscape.gallery.portrait import dress
 
-    known = isinstance(getattr(landscape, "architecture", None), Canonical)
+    known = isinstance(getattr(landscape, "architecture", None), Canonical) and not landscape.speeds
     found = label_map(landscape, labels, nodes, made, search=not known)
     draw_label_map(found, path, dress(landscape.chain, found.title, labels, nodes) if known else None)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from landscape import plots
+from landscape.architectures import Bound, architecture
 from landscape.critical import sets_with_members
 from landscape.flow_maps import grid_points
 from landscape.landscapes import Landscape
@@ -27,7 +28,11 @@ def label_map(landscape: Landscape, labels: np.ndarray, nodes: dict, made=None, 
         times = np.where(made["outcome"].values == 0, made["time"].values, np.nan)
         whole = bool(made["computed"].values.all())
     title = f"Basins of {landscape.title}" + ("" if made is None else ", by flow")
-    return plots.LabelMap(title, names, nodes[names[0]], nodes[names[1]], labels, sets, times, whole)
+    curve = np.empty((0, 2))
+    if names == ("e", "w") and isinstance(landscape, Bound):  # of this or of the canonical slice of a larger landscape
+        reach = max(np.abs(nodes[name]).max() for name in names)
+        curve = architecture("canonical").separatrix(landscape.chain, reach=max(reach, 1.0), n=300)
+    return plots.LabelMap(title, names, nodes[names[0]], nodes[names[1]], labels, sets, times, whole, curve)
 
 
 def draw_label_map(found: plots.LabelMap, path, portrait: plots.Portrait | None = None) -> None:

@@ -46,6 +46,15 @@ def phi_second(kappa, p, q):
 
 
 @kernel
+def best_bias(kappa, p, q):
+    """The bias that minimises the loss at the gap kappa: the logit after a 0."""
+    lambda_ = math.log((0.5)*abs(p - q)/(math.sqrt(p)*math.sqrt(q)))
+    rho = asinh_exp_excess(-0.5*kappa + lambda_)
+    ell_0 = ((rho + (0.5)*math.log(p/q) + max(-0.5*kappa, -kappa + lambda_)) if (p >= q) else (-rho + (0.5)*math.log(p/q) + min(-0.5*kappa, -lambda_)))
+    return ell_0
+
+
+@kernel
 def phi_many(kappa, p, q):
     """`phi` for an array of shape (n,)."""
     out = np.empty(kappa.size)
@@ -69,4 +78,13 @@ def phi_second_many(kappa, p, q):
     out = np.empty(kappa.size)
     for i in range(kappa.size):
         out[i] = phi_second(kappa[i], p, q)
+    return out
+
+
+@kernel
+def best_bias_many(kappa, p, q):
+    """`best_bias` for an array of shape (n,)."""
+    out = np.empty(kappa.size)
+    for i in range(kappa.size):
+        out[i] = best_bias(kappa[i], p, q)
     return out

@@ -1,7 +1,9 @@
 """The field of gradient flow of a model; across kinks it is Filippov's.
 
-A model is a tuple (gradient, surfaces, normals, constants): the addresses of the generated kernels of a
-landscape, and the numbers that they take. A kink is a surface s_j(θ) = 0 across which the gradient jumps.
+A model is a tuple (gradient, surfaces, normals, constants, roots): the addresses of the generated kernels of a
+landscape, the numbers that they take, and the square roots of the speeds of the parameters (none if all are 1).
+With speeds s_i a flow is dθ_i/dt = -s_i ∂L/∂θ_i, which is plain gradient flow in ψ_i = θ_i / √s_i; the points of
+this module are ψ then, and `slope`, `values` and `normals_at` are in terms of ψ too. A kink is a surface s_j(θ) = 0 across which the gradient jumps.
 `signs[j]` says on which side of it the flow is, +1 or -1, and which smooth branch of the gradient it follows,
 whatever rounding makes of s_j itself; 0 says that the flow slides along the surface. The loss is continuous, so
 on surfaces it has one gradient along them, the same in every branch: the flow slides with the part of any
@@ -16,9 +18,21 @@ from landscape.kernels.compile import call, kernel
 
 
 @kernel
+def slope(theta, signs, model, out):
+    """∇L in the branch of `signs`."""
+    roots = model[4]
+    if roots.size == 0:
+        call(model[0], theta, signs, model[3], out)
+    else:
+        call(model[0], roots * theta, signs, model[3], out)
+        for i in range(theta.size):
+            out[i] *= roots[i]
+
+
+@kernel
 def drive(theta, signs, model, out):
     """-∇L in the branch of `signs`, less its parts along the normals of the surfaces slid along."""
-    call(model[0], theta, signs, model[3], out)
+    slope(theta, signs, model, out)
     sliding = False
     for j in range(signs.size):
         sliding = sliding or signs[j] == 0.0
@@ -33,7 +47,22 @@ def drive(theta, signs, model, out):
 def values(theta, signs, model, out):
     """The functions s_j whose zeros are the kinks, shape (m,)."""
     if signs.size > 0:
-        call(model[1], theta, signs, model[3], out)
+        roots = model[4]
+        call(model[1], theta if roots.size == 0 else roots * theta, signs, model[3], out)
+
+
+@kernel
+def normals_at(theta, signs, model, out):
+    """The gradients of the s_j, shape (m, d)."""
+    if signs.size > 0:
+        roots = model[4]
+        if roots.size == 0:
+            call(model[2], theta, signs, model[3], out)
+        else:
+            call(model[2], roots * theta, signs, model[3], out)
+            for j in range(signs.size):
+                for i in range(theta.size):
+                    out[j, i] *= roots[i]
 
 
 @kernel
@@ -54,7 +83,7 @@ def basis(theta, signs, model, rows, left_out):
     d, count = theta.size, 0
     normals, unit = np.empty((signs.size, d)), np.empty(d)
     if signs.size > 0:
-        call(model[2], theta, signs, model[3], normals)
+        normals_at(theta, signs, model, normals)
         for j in range(signs.size):
             if signs[j] == 0.0 and j != left_out:
                 count = _append(rows, count, normals[j])
@@ -72,12 +101,12 @@ def push(theta, signs, model, j):
     """How fast the flow on the + side and on the - side of surface j moves towards larger s_j."""
     d = theta.size
     rows, normals = np.empty((d, d)), np.empty((signs.size, d))
-    call(model[2], theta, signs, model[3], normals)
+    normals_at(theta, signs, model, normals)
     side, flow, speeds = signs.copy(), np.empty(d), np.empty(2)
     rank = basis(theta, signs, model, rows, j)
     for k in range(2):
         side[j] = 1.0 - 2.0 * k
-        call(model[0], theta, side, model[3], flow)
+        slope(theta, side, model, flow)
         _remove(rows, rank, flow)
         speeds[k] = -along(flow, normals[j])
     return speeds[0], speeds[1]
@@ -118,7 +147,7 @@ def project(theta, signs, model):
     for _ in range(4):
         for j in range(signs.size):
             if signs[j] == 0.0:
-                call(model[2], theta, signs, model[3], normals)
+                normals_at(theta, signs, model, normals)
                 values(theta, signs, model, found)
                 square = along(normals[j], normals[j])
                 if square > 0.0:
@@ -184,9 +213,9 @@ def on_the_plus_side(points, surfaces, j, model, gradients, levels, normals):
     for i in range(points.shape[0]):
         natural_signs(points[i], model, signs)
         signs[j] = 1.0
-        call(model[0], points[i], signs, model[3], gradients[i])
+        slope(points[i], signs, model, gradients[i])
         values(points[i], signs, model, found)
-        call(model[2], points[i], signs, model[3], rows)
+        normals_at(points[i], signs, model, rows)
         levels[i] = found[j]
         for a in range(d):
             normals[i, a] = rows[j, a]

@@ -318,5 +318,6 @@ def binary_chain() -> Chapter:
         Kernel("phi", arguments, (value,), "Loss in nats at the gap kappa, the bias minimised out.", lets),
         Kernel("phi_prime", arguments, (slope,), "First derivative of phi.", lets),
         Kernel("phi_second", arguments, (bend,), "Second derivative of phi.", lets),
+        Kernel("best_bias", arguments, (l0,), "The bias that minimises the loss at the gap kappa: the logit after a 0.", lets),
     )
     return chapter

@@ -96,11 +96,15 @@ def stable(expression):
 
 @dataclass(frozen=True)
 class Branches:
-    """An expression without kinks in the parameters θ and the signs σ, and the functions whose signs those are."""
+    """An expression without kinks in the parameters θ and the signs σ, and the functions whose signs those are.
+
+    `beside` holds other expressions in the same θ and σ.
+    """
 
     expression: sympy.Expr
     signs: tuple[Symbol, ...]
     surfaces: tuple[sympy.Expr, ...]
+    beside: tuple[sympy.Expr, ...] = ()
 
 
 class _Splitter:
@@ -115,6 +119,8 @@ class _Splitter:
             return sympy.S.Zero
         if argument.is_positive or argument.is_negative:
             return sympy.S.One if argument.is_positive else sympy.S.NegativeOne
+        if argument.is_Mul:  # a surface for each factor, so that its normal vanishes nowhere on it
+            return sympy.Mul(*(self.side(factor) for factor in argument.args))
         if argument.could_extract_minus_sign():
             return -self.side(-argument)
         if argument not in self.surfaces:
@@ -159,12 +165,12 @@ class _Splitter:
         return side > 0 if isinstance(where, (Lt, Gt)) else side >= 0
 
 
-def split(expression) -> Branches:
-    """Take the kinks out of an expression."""
+def split(expression, *beside) -> Branches:
+    """Take the kinks out of an expression, and out of others beside it."""
     splitter = _Splitter()
-    smooth = stable(splitter.visit(expression))
-    count = len(splitter.surfaces)
-    return Branches(smooth, tuple(Symbol(f"sigma_{j}", real=True) for j in range(count)), tuple(splitter.surfaces))
+    smooth, *others = (stable(splitter.visit(each)) for each in (expression, *beside))
+    signs = tuple(Symbol(f"sigma_{j}", real=True) for j in range(len(splitter.surfaces)))
+    return Branches(smooth, signs, tuple(splitter.surfaces), tuple(others))
 
 
 class _Numeric:
@@ -262,10 +268,14 @@ def cross_entropy(logits: Sequence[Sequence]) -> tuple:
     weights, total = [], sympy.S.Zero
     for x, row in enumerate(logits):
         mass = [Symbol(f"weight_{x}_{y}", real=True) for y in range(len(row))]
-        whole = row[0]
-        for entry in row[1:]:
-            whole = log_sum(entry, whole)
-        total += Add(*(weight * (whole - entry) for weight, entry in zip(mass, row)))
+        if len(row) == 2:
+            losses = [softplus(row[1] - row[0]), softplus(row[0] - row[1])]
+        else:
+            whole = row[0]
+            for entry in row[1:]:
+                whole = log_sum(entry, whole)
+            losses = [whole - entry for entry in row]
+        total += Add(*(weight * loss for weight, loss in zip(mass, losses)))
         weights += mass
     return total, tuple(weights)
 

@@ -115,3 +115,25 @@ def network_gap(e, w, states_=None):
     """Logit gap of the network: of the two-symbol one, or of the one with S symbols."""
     logits = network_logits(e, w) if states_ is None else simplex_logits(e, w, states_)
     return logits[1] - logits[0] if states_ is None else logits[0] - logits[1]
+
+
+ACROSS = (1, 1, 0)  # orthogonal to ALPHA
+
+
+def manifold_logits(e, c, w_1, w_2, u):
+    """Logits after 0 and 1, without bias, of the transformer whose weights are multiples of unit vectors, by its matrices.
+
+    The embedding has length e along ALPHA and u across it; positions have length c; W_1 and W_2 have norms |w_1|, |w_2|.
+    """
+    d = len(ALPHA)
+    root, norm = mpmath.sqrt(d), mpmath.sqrt(sum(a * a for a in ACROSS))
+    embedding = [e * a / root + u * b / norm for a, b in zip(ALPHA, ACROSS)]
+    position = [c * a / root for a in ALPHA]
+    size = mpmath.sqrt(d * HIDDEN)
+    logits = []
+    for x in (0, 1):
+        y = [x * v + s for v, s in zip(embedding, position)]
+        h = [max(mpf(0), sum(w_1 / size * a * v for a, v in zip(ALPHA, y))) for _ in range(HIDDEN)]
+        z = [v + w_2 / size * a * sum(h) for v, a in zip(y, ALPHA)]
+        logits.append(sum(v * s for v, s in zip(embedding, z)))
+    return logits

@@ -39,3 +39,33 @@ bend = Symbol("phi_2", real=True)
 
 # The logarithmic coordinate s = log(c w²) along the separatrix.
 log_ratio = Symbol("s", real=True)
+
+# The reduced parameters in orthonormal coordinates: position, both MLP weights, the embedding's part across the manifold.
+position = Symbol("c_p", real=True)
+first_weight = Symbol("w_1", real=True)
+second_weight = Symbol("w_2", real=True)
+across = Symbol("u", real=True)
+
+# Whether ReLU lets the stream through after a 0 and after a 1; the speed of the position relative to the others.
+gate_zero = Symbol("A_0", real=True)
+gate_one = Symbol("A_1", real=True)
+pace = Symbol("s_c", positive=True)
+ratio = Symbol("rho", real=True)  # -c/e
+variance = Symbol("v", positive=True)  # σ(b)σ(-b) at the bias of the plateau
+
+# Attention: the parameter a, the factor f = 1 + a e² and its sign and size, the sizes of the four matrices, the inner
+# product of the value matrix's row vector with α, the multiple μ = e/√d of α in the embedding. The head of its own.
+attention = Symbol("a", real=True)
+factor = Symbol("f", real=True)
+sign_f = Symbol("sigma_f", real=True)
+size_f = Symbol("f_0", positive=True)
+query_size, key_size, value_size, output_size = (Symbol(f"g_{name}", real=True) for name in "QKVO")
+value_along = Symbol("nu", real=True)
+multiple = Symbol("mu", real=True)
+head = Symbol("c_h", real=True)
+
+# Symbols at the position n and at a position i before it; the number of positions so far.
+symbol_here = Symbol("x_n", real=True)
+symbol_there = Symbol("x_i", real=True)
+position_there = Symbol("i", positive=True, integer=True)
+count = Symbol("n", positive=True, integer=True)
