@@ -13,7 +13,7 @@ from landscape.symbolic import symbols as s
 from landscape.symbolic.layers import ALPHA, Direction, Outer, Ray, all_branches, attended, attentive_binary, in_branch, merge, score
 from landscape.symbolic.networks import Network
 from landscape.symbolic.steps import Chapter, Check
-from landscape.symbolic.symbols import attention, count, e, hidden, multiple, symbol_here, symbol_there, w, width
+from landscape.symbolic.symbols import attention, so_far, e, hidden, multiple, symbol_here, symbol_there, w, width
 
 VALUE_ROW = Direction("v", s.width, products=((ALPHA.name, s.value_along),))  # its own length never enters
 QUERY, KEY = Outer(ALPHA, ALPHA, s.query_size), Outer(ALPHA, ALPHA, s.key_size)
@@ -105,7 +105,7 @@ class Case:
         signs = {s.sign_e: mpmath.sign(self.e), s.sign_w: mpmath.sign(self.w), s.sign_f: mpmath.sign(1 + self.added())}
         return signs | dict(zip(GAINS, self.gains)) | {
             e: self.e, w: self.w, width: mpf(d), hidden: mpf(self.hidden), multiple: self.e / mpmath.sqrt(d),
-            s.head: self.head or mpf(0), attention: self.added() / self.e**2, count: mpf(self.here + 1),
+            s.head: self.head or mpf(0), attention: self.added() / self.e**2, so_far: mpf(self.here + 1),
             symbol_here: self.sequence[self.here], symbol_there: self.sequence[self.there],
             s.value_along: sum(u * v for u, v in zip(self.alpha, self.row or (0,) * d)),
         }
@@ -173,7 +173,7 @@ def _scores(chapter: Chapter) -> None:
         _check(CASES, lambda c: c.trace["scores"][max(c.here, c.there)][min(c.here, c.there)]),
     )
     one = term(OUTPUT, VALUE)
-    mean = summation(one, (s.position_there, 1, count)) / count
+    mean = summation(one, (s.position_there, 1, so_far)) / so_far
     chapter.add(
         "added",
         "What the attention adds at position $n$, as a multiple of $y_n$. Since $(x_i-\\tfrac12)^2=\\tfrac14$ every position adds "
@@ -181,7 +181,7 @@ def _scores(chapter: Chapter) -> None:
         "by $f=1+ae^2$.",
         r"f-1=ae^2",
         mean,
-        Matrix([diff(one, symbol_there), diff(one, symbol_here), diff(mean, count), expand(mean - one)]),
+        Matrix([diff(one, symbol_there), diff(one, symbol_here), diff(mean, so_far), expand(mean - one)]),
         _check(CASES, Case.added),
     )
 
@@ -271,7 +271,7 @@ def _what_does_not_enter(chapter: Chapter) -> None:
         Matrix([diff(gap, size) for gap in gaps for size in (width, hidden)]),
         _check(HEADS, lambda c: [c.gap() - _smallest(c).gap()] * len(gaps)),
     )
-    total = summation(chapter["a_four_matrices"] * e**2, (s.position_there, 1, count)) / chapter["a_four_matrices"] * attention
+    total = summation(attention * e**2, (s.position_there, 1, so_far))
     undivided = chapter["gap_tied"].subs(attention, total / e**2)
     chapter.add(
         "undivided",
@@ -279,7 +279,7 @@ def _what_does_not_enter(chapter: Chapter) -> None:
         "0 at the same position, would depend on $n$.",
         r"\kappa_n",
         undivided,
-        expand(undivided.subs(count, 1) - chapter["gap_tied"]),
+        expand(undivided.subs(so_far, 1) - chapter["gap_tied"]),
         _check(UNDIVIDED, _undivided_gap, values=lambda c: replace(c, kind="linear").point()),
     )
 

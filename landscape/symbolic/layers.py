@@ -97,6 +97,9 @@ class Outer:
             raise ValueError("Outer products of different directions do not add up to one.")
         return Outer(self.output, self.input, self.size + other.size)
 
+    def scaled(self, multiple) -> Outer:
+        return Outer(self.output, self.input, multiple * self.size)
+
     @property
     def T(self) -> Outer:
         return Outer(self.input, self.output, self.size)

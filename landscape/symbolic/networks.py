@@ -181,14 +181,21 @@ def projected(network: Network, alpha: Sequence, theta: Sequence) -> tuple[list,
 # --- optimisers: each yields the parameters after every step ----------------------------------------
 
 
-def descend(network: Network, theta: Sequence, batches: Sequence, rate, momentum=0, decay=0):
-    """Gradient descent with momentum and weight decay in the gradient, one step a batch."""
+def descend(network: Network, theta: Sequence, batches: Sequence, rate, momentum, decay):
+    """Gradient descent with momentum and weight decay in the gradient, one step a batch.
+
+    Yields
+    ------
+    dict
+        `before`, `velocity` and `slopes` (of the parameters, the momentum and the gradient before the step), `theta`.
+    """
     theta, velocity = list(theta), [mpf(0)] * len(theta)
     for batch in batches:
-        slopes = [g + decay * value for g, value in zip(network.gradient(theta, batch), theta)]
-        velocity = [momentum * v + g for v, g in zip(velocity, slopes)]
+        slopes = network.gradient(theta, batch)
+        before = {"before": theta, "velocity": velocity, "slopes": slopes}
+        velocity = [momentum * v + g + decay * value for v, g, value in zip(velocity, slopes, theta)]
         theta = [value - rate * v for value, v in zip(theta, velocity)]
-        yield theta
+        yield before | {"theta": theta}
 
 
 def adam(network: Network, theta: Sequence, batches: Sequence, rates: Sequence, guards: Sequence, betas, decay):
@@ -197,18 +204,18 @@ def adam(network: Network, theta: Sequence, batches: Sequence, rates: Sequence, 
     Yields
     ------
     dict
-        `before` and `theta`, `first` and `second` (the moments), `slopes` (the gradient before the step).
+        `before` (the parameters before the step), `first` and `second` (the moments, corrected), `theta`.
     """
     theta = list(theta)
     first, second = [mpf(0)] * len(theta), [mpf(0)] * len(theta)
     for count, batch in enumerate(batches, 1):
-        slopes = network.gradient(theta, batch)
-        before = {"before": theta, "first_before": first, "second_before": second, "slopes": slopes, "count": count}
+        before, slopes = theta, network.gradient(theta, batch)
         first = [betas[0] * m + (1 - betas[0]) * g for m, g in zip(first, slopes)]
         second = [betas[1] * v + (1 - betas[1]) * g**2 for v, g in zip(second, slopes)]
-        corrections = [1 - beta**count for beta in betas]
+        means = [m / (1 - betas[0] ** count) for m in first]
+        squares = [v / (1 - betas[1] ** count) for v in second]
         theta = [
-            value * (1 - decay) - rate * (m / corrections[0]) / (mpmath.sqrt(v / corrections[1]) + guard)
-            for value, m, v, rate, guard in zip(theta, first, second, rates, guards, strict=True)
+            value * (1 - decay) - rate * m / (mpmath.sqrt(v) + guard)
+            for value, m, v, rate, guard in zip(theta, means, squares, rates, guards, strict=True)
         ]
-        yield before | {"theta": theta, "first": first, "second": second}
+        yield {"before": before, "first": means, "second": squares, "theta": theta}

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import mpmath
 from mpmath import mpf
-from sympy import Matrix, Rational, Symbol, cancel, diff, expand, factor, log, solve, sqrt
+from sympy import Matrix, Rational, cancel, diff, expand, factor, log, solve, sqrt
 
 from landscape.symbolic.algebra import cancelled
 from landscape.symbolic.primitives import elementary, softplus
 from landscape.symbolic.reduced import CHAINS, WEIGHTS, gated_logits, gates, network_gap, network_loss, slope_at
 from landscape.symbolic.steps import Chapter, Check
 from landscape.symbolic.symbols import (
-    across, bias, e, first_weight, gate_one, gate_zero, p, pace, position, q, ratio, second_weight, slope, variance, w,
+    across, bias, e, first_weight, gate, gate_one, gate_zero, p, pace, position, q, ratio, second_weight, slope, variance, w,
 )
 
 PRODUCT = first_weight * second_weight
-GATE = Symbol("A", real=True)
 
 # Points of the plateau e = u = 0: with the gates open and closed, 1 + w_1 w_2 of both signs, both chains.
 PLATEAU = tuple(
@@ -38,7 +37,7 @@ def reduced_sets(chain: Chapter, model: Chapter) -> Chapter:
         "reduced-critical-sets",
         "The reduced landscape: critical sets, sliding, thresholds",
         "Away from global minima only the plateau $e=u=0$ is critical ([reduced](reduced.md)), where the loss is the unigram loss "
-        "whatever $c,w_1,w_2$ are. What it does to its surroundings depends on the gate $A=[w_1c>0]$, the same after both symbols "
+        "whatever $c,w_1,w_2$ are. What it does to its surroundings depends on the gate $A_y=[w_1c>0]$, the same after both symbols "
         "there, and on $w_1w_2$. $\\varphi_1$ is $\\varphi'$ at the gap.",
     )
     _plateau(chapter, chain)
@@ -50,7 +49,7 @@ def reduced_sets(chain: Chapter, model: Chapter) -> Chapter:
 
 def _plateau(chapter: Chapter, chain: Chapter) -> None:
     """The Hessian on e = u = 0 with the bias kept, and minimised out."""
-    logits = [logit.subs({gate_zero: GATE, gate_one: GATE}) + bias for logit in gated_logits()]
+    logits = [logit.subs({gate_zero: gate, gate_one: gate}) + bias for logit in gated_logits()]
     loss = sum(
         weight * softplus(-(2 * y - 1) * logits[x])
         for x, y, weight in ((0, 0, q * (1 - p)), (0, 1, q * p), (1, 0, p * q), (1, 1, p * (1 - q)))
@@ -69,7 +68,7 @@ def _plateau(chapter: Chapter, chain: Chapter) -> None:
     hessian = [named(value) for value in plain]
     flat = [entry(a, b) for a in (e, bias, across) for b in WEIGHTS[1:]] + [entry(a, b) for a in WEIGHTS[1:] for b in WEIGHTS[1:]]
     at = {"cases": PLATEAU, "values": lambda s: {
-        **s, GATE: gates(s)[gate_zero], slope: slope_at(mpf(0), s), variance: s[p] * s[q] / (s[p] + s[q]) ** 2}}
+        **s, gate: gates(s)[gate_zero], slope: slope_at(mpf(0), s), variance: s[p] * s[q] / (s[p] + s[q]) ** 2}}
     chapter.add(
         "hessian_kept",
         "With the bias as a parameter, $v=\\sigma(b)\\sigma(-b)=pq/(p+q)^2$ and $\\varphi_1=\\varphi'(0)$. All entries with $c$, $w_1$ or $w_2$ vanish, as SymPy finds: these directions run along "
@@ -81,11 +80,11 @@ def _plateau(chapter: Chapter, chain: Chapter) -> None:
     reduced = factor(cancel(hessian[0] - hessian[1] ** 2 / hessian[2]))
     chapter.add(
         "hessian_on_plateau",
-        "With the bias at its minimiser (the Schur complement): $2\\varphi'(0)(1+Aw_1w_2)$ along $\\hat\\alpha$, and $2\\varphi'(0)$ "
+        "With the bias at its minimiser (the Schur complement): $2\\varphi'(0)(1+A_yw_1w_2)$ along $\\hat\\alpha$, and $2\\varphi'(0)$ "
         "across. A positive pair makes the plateau a line of minima (the kernel of the Hessian is its tangent space), a negative "
         "entry makes it a strict saddle. **Across, the sign is that of $p+q-1$ alone.**",
         r"(L_{ee},\ L_{uu})\big|_{e=u=0,\,b=b^*(\theta)}", Matrix([reduced, hessian[3]]),
-        Matrix([cancel(reduced - 2 * slope * (1 + GATE * PRODUCT)), cancel(hessian[3] - 2 * slope)]),
+        Matrix([cancel(reduced - 2 * slope * (1 + gate * PRODUCT)), cancel(hessian[3] - 2 * slope)]),
         Check("second numerical derivatives of the cross-entropy of a network, and the bias eliminated from them",
               reference=lambda s: _schur(_kept(s)), tolerance=1e-12, **at),
     )
@@ -110,7 +109,7 @@ def _sliding(chapter: Chapter, model: Chapter) -> None:
     """What the two sides of the kink e + c = 0 do to a flow on it."""
     gradient = model["gradient"].subs({across: 0, gate_zero: 0, position: -e})
     stream = -(gradient[0] + pace * gradient[1])
-    sides = Matrix([factor(expand(stream.subs(gate_one, gate))) for gate in (0, 1)])
+    sides = Matrix([factor(expand(stream.subs(gate_one, opened))) for opened in (0, 1)])
     at = {"cases": KINK, "values": lambda s: {**s, slope: slope_at(network_gap(s), s)}}
     chapter.add(
         "kink",
@@ -153,10 +152,10 @@ def _thresholds(chapter: Chapter, model: Chapter) -> None:
     """Near the plateau the flow is homogeneous in (e, c), and its direction obeys a Riccati equation."""
     gradient = model["gap_gradient"].subs(across, 0)
     found = {}
-    for name, gate, words in (("e > 0", gate_one, "After a start with $e>0$, $c<0$: open after a 1 only."),
-                              ("e < 0", gate_zero, "After a start with $e<0$, $c>0$: open after a 0 only.")):
-        other = gate_zero if gate is gate_one else gate_one
-        kappa_e, kappa_c = (gradient[i].subs({gate: 1, other: 0, position: -ratio * e}) for i in (0, 1))
+    for name, opened, words in (("e > 0", gate_one, "After a start with $e>0$, $c<0$: open after a 1 only."),
+                                ("e < 0", gate_zero, "After a start with $e<0$, $c>0$: open after a 0 only.")):
+        other = gate_zero if opened is gate_one else gate_one
+        kappa_e, kappa_c = (gradient[i].subs({opened: 1, other: 0, position: -ratio * e}) for i in (0, 1))
         found[name] = expand(cancelled((-pace * kappa_c - ratio * kappa_e) / e))
         sign = 1 if name == "e > 0" else -1
         chapter.add(
@@ -228,8 +227,8 @@ def _table(chapter: Chapter) -> list[dict]:
     """Pieces of the plateau by gate and sign of 1 + w_1 w_2, with the number of negative eigenvalues on both sides of p + q = 1."""
     along, over = chapter["hessian_on_plateau"]
     rows = []
-    for gate, open_sign, where in ((0, 1, "w1 c < 0"), (1, 1, "w1 c > 0, w1 w2 > -1"), (1, -1, "w1 c > 0, w1 w2 < -1")):
-        probe = {GATE: gate, first_weight: 1, second_weight: Rational(open_sign, 2) if open_sign > 0 else -2}
+    for opened, open_sign, where in ((0, 1, "w1 c < 0"), (1, 1, "w1 c > 0, w1 w2 > -1"), (1, -1, "w1 c > 0, w1 w2 < -1")):
+        probe = {gate: opened, first_weight: 1, second_weight: Rational(open_sign, 2) if open_sign > 0 else -2}
         index = {}
         for side, sign in (("below", -1), ("above", 1)):  # of φ′(0)
             values = [entry.subs(probe).subs(slope, sign) for entry in (along, over)]

@@ -68,4 +68,36 @@ head = Symbol("c_h", real=True)
 symbol_here = Symbol("x_n", real=True)
 symbol_there = Symbol("x_i", real=True)
 position_there = Symbol("i", positive=True, integer=True)
-count = Symbol("n", positive=True, integer=True)
+so_far = Symbol("n", positive=True, integer=True)
+
+# The transformer on the manifold in orthonormal coordinates (e, w_1, w_2 and the head as above): three positions, the four
+# attention matrices, and inside it the residual streams, the attention weights, the symbols and whether ReLU is open.
+positions = tuple(Symbol(f"p_{n}", real=True) for n in (1, 2, 3))
+query, key, value, output = (Symbol(name, real=True) for name in "QKVO")
+streams = tuple(Symbol(f"y_{n}", real=True) for n in (1, 2, 3))
+weights = tuple(Symbol(f"rho_{n}", real=True) for n in (1, 2, 3))
+symbols_seen = tuple(Symbol(f"x_{n}", real=True) for n in (1, 2, 3))
+opened = Symbol("H", real=True)
+
+# One array of a network on the manifold: the number of its entries, its coordinate, its gradient and momentum there, the
+# moments of Adam; rate, momentum, decay and epsilon of the optimiser; sizes of two entries of α.
+entries = Symbol("n_i", positive=True)
+coordinate = Symbol("theta", real=True)
+coordinate_slope = Symbol("gamma", real=True)
+velocity = Symbol("V_m", real=True)
+first_moment = Symbol("M_1", real=True)
+second_moment = Symbol("M_2", positive=True)
+rate = Symbol("eta", positive=True)
+momentum = Symbol("beta", positive=True)
+decay = Symbol("lambda", positive=True)
+guard = Symbol("epsilon_A", positive=True)
+entry_sizes = tuple(Symbol(f"alpha_{n}", positive=True) for n in (1, 2))
+
+# The full model: the gate of ReLU on the plateau, W_O W_V along α, the number of positions; the chain's second eigenvalue
+# and how many steps back a symbol is.
+gate = Symbol("A_y", real=True)
+stretch = Symbol("t", real=True)
+count = Symbol("N", positive=True)
+memory = Symbol("lambda_2", real=True)
+mean_memory = Symbol("rho_N", real=True)
+lag = Symbol("k", nonnegative=True)
