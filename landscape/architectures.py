@@ -229,7 +229,7 @@ class Bound(Landscape):
         return getattr(self.architecture, "box", None) or dict.fromkeys(self.parameters, BOX)
 
     def gap(self, points) -> np.ndarray:
-        return self.architecture.kappa(self.chain, points)
+        return self.architecture.kappa(self.chain, self.points("gap", points))
 
     def is_global(self, ends, tolerance):
         """By the gap, where there is one: at κ*, or as near to it as the end is to its limit."""

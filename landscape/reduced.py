@@ -12,7 +12,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from landscape import parameters
 from landscape.chains import BinaryChain, Chain
 from landscape.derived import Inexact
 from landscape.outcomes import CriticalSet

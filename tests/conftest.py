@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -33,5 +34,28 @@ def run_python():
         if check and done.returncode:
             raise AssertionError(done.stderr)
         return done
+
+    return run
+
+
+def strict(text):
+    """Read strict JSON: no NaN, no infinities."""
+    def refuse(name):
+        raise AssertionError(f"{name} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+@pytest.fixture
+def call(capsys):
+    """Run the command line in this process; returns (exit code, stdout, stderr)."""
+
+    from landscape import cli
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as exit_info:
+            cli.main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return exit_info.value.code, captured.out, captured.err
 
     return run

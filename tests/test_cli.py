@@ -12,29 +12,10 @@ import time
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from conftest import strict
 
 import landscape
 from landscape import cli, command
-
-
-def strict(text):
-    def refuse(name):
-        raise AssertionError(f"{name} is not JSON")
-
-    return json.loads(text, parse_constant=refuse)
-
-
-@pytest.fixture
-def call(capsys):
-    """Run the command line in this process; returns (exit code, stdout, stderr)."""
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as exit_info:
-            cli.main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return exit_info.value.code, captured.out, captured.err
-
-    return run
 
 
 def test_chain(call):
