@@ -15,6 +15,7 @@ from landscape import codegen, tableau
 from landscape.command import run_command, strict_json
 from landscape.files import write_text
 from landscape.symbolic import render
+from landscape.symbolic.attention import attention_gap
 from landscape.symbolic.binary_chain import binary_chain
 from landscape.symbolic.canonical import canonical_derivatives, canonical_gap, canonical_kernels
 from landscape.symbolic.critical_sets import critical_sets
@@ -22,8 +23,10 @@ from landscape.symbolic.invariants import invariant
 from landscape.symbolic.limits import exact_limits, speeds
 from landscape.symbolic.reduced import kernel_texts, reduced
 from landscape.symbolic.reduced_sets import reduced_sets
+from landscape.symbolic.reduction import exact_reduction
 from landscape.symbolic.steps import Chapter
 from landscape.symbolic.symmetric_chain import symmetric_chain
+from landscape.symbolic.transverse import transverse
 
 # Every chapter, in reading order, with the chapters it builds on.
 CHAPTERS: dict[str, tuple[Callable[..., Chapter], tuple[str, ...]]] = {
@@ -35,8 +38,11 @@ CHAPTERS: dict[str, tuple[Callable[..., Chapter], tuple[str, ...]]] = {
     "canonical-invariant": (invariant, ("canonical-gap", "canonical-derivatives", "canonical-critical-sets")),
     "canonical-limits": (exact_limits, ("canonical-derivatives", "canonical-critical-sets", "canonical-invariant")),
     "canonical-speeds": (speeds, ("canonical-derivatives", "canonical-critical-sets", "canonical-invariant")),
+    "attention-gap": (attention_gap, ()),
+    "exact-reduction": (exact_reduction, ()),
     "reduced": (reduced, ("canonical-gap",)),
     "reduced-critical-sets": (reduced_sets, ("binary-chain", "reduced")),
+    "transverse-stability": (transverse, ("binary-chain",)),
 }
 
 
