@@ -92,6 +92,39 @@ def canonical_(
     return model
 
 
+@torch.no_grad()
+def manifold_(
+    model: Transformer, e, w, *, alpha=None, attention: float = 0.0, noise: float = 0.0, bias=0.0,
+    generator: torch.Generator | None = None,
+) -> Transformer:
+    """Put every model on the canonical slice with attention on the manifold of rank one, and add noise to every weight.
+
+    Parameters
+    ----------
+    e, w : float or array, shape (M,)
+    alpha : array of +1 and -1, shape (M, d), optional
+        The direction of each model. Without it, drawn uniformly.
+    attention : float
+        The four attention matrices are `attention` times alpha alpha^T.
+    noise : float
+        Standard deviation of the Gaussian noise on each weight; the bias gets none. At 0 a model is on the manifold.
+    bias : float or array, shape (M,)
+    """
+    shape, dtype = (model.members, model.config.dimension), model.embedding.dtype
+    if alpha is None:
+        alpha = 2 * torch.randint(0, 2, shape, generator=generator) - 1
+    canonical_(model, e, w, alpha=alpha)
+    signs = _per_model("alpha", alpha, shape, dtype)
+    if model.config.attention != "none":
+        for name in ATTENTION:
+            getattr(model, name).copy_(attention * signs[:, :, None] * signs[:, None, :])
+    for name, parameter in model.named_parameters():
+        if name != "bias":
+            parameter.add_(noise * torch.empty_like(parameter).normal_(generator=generator))
+    model.bias.copy_(_per_model("bias", bias, (model.members,), dtype))
+    return model
+
+
 def _per_model(name: str, value, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
     """Return `value` as a tensor with one entry (or row) for each model."""
     try:
@@ -100,8 +133,16 @@ def _per_model(name: str, value, shape: tuple[int, ...], dtype: torch.dtype) -> 
         raise ParameterError(name, "canonical_", f"an array of real numbers of shape {shape}", value) from None
 
 
+class EveryRun:
+    """A start that is the same for every run of an arm, but for what is drawn."""
+
+    def at(self, index: int):
+        """The start of run `index`."""
+        return self
+
+
 @dataclass(frozen=True)
-class GaussianStart:
+class GaussianStart(EveryRun):
     """Every weight from N(0, std^2).
 
     Such a start is not on the canonical slice. The basin map's counterpart of it is a point
@@ -121,7 +162,7 @@ class GaussianStart:
 
 
 @dataclass(frozen=True)
-class CanonicalStart:
+class CanonicalStart(EveryRun):
     """A point of the canonical slice, (e, w) ~ N((`e`, `w`), std^2), with weak random attention and b = 0."""
 
     e: float
@@ -139,4 +180,42 @@ class CanonicalStart:
         canonical_(model, *point, attention_std=self.attention_std, generator=generator)
 
 
-Start = GaussianStart | CanonicalStart
+@dataclass(frozen=True)
+class ManifoldStart(EveryRun):
+    """The point (`e`, `w`) of the canonical slice, with attention on the manifold of rank one, b = 0, and `noise` on every weight."""
+
+    e: float
+    w: float
+    noise: float = 0.0
+    attention: float = 0.02
+
+    def point(self, random: np.random.Generator) -> tuple[float, float]:
+        """The point (e, w); nothing is drawn."""
+        return self.e, self.w
+
+    def fill_(self, model: Transformer, point: tuple[float, float], generator: torch.Generator) -> None:
+        """Fill one model."""
+        manifold_(model, *point, attention=self.attention, noise=self.noise, generator=generator)
+
+
+@dataclass(frozen=True)
+class GridStart:
+    """A `ManifoldStart` for each run: run k starts at point k of the grid, w running fastest, and the grid repeats."""
+
+    e: tuple[float, ...]
+    w: tuple[float, ...]
+    noise: float = 0.0
+    attention: float = 0.02
+
+    @property
+    def size(self) -> int:
+        """Number of points of the grid."""
+        return len(self.e) * len(self.w)
+
+    def at(self, index: int) -> ManifoldStart:
+        """The start of run `index`."""
+        row, column = divmod(index % self.size, len(self.w))
+        return ManifoldStart(self.e[row], self.w[column], self.noise, self.attention)
+
+
+Start = GaussianStart | CanonicalStart | ManifoldStart | GridStart

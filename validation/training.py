@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,8 +28,8 @@ class SGD:
         """The optimiser as tables and figures spell it."""
         return f"SGD {self.rate:g}"
 
-    def build(self, weights: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
-        return torch.optim.SGD(weights, lr=self.rate)
+    def build(self, model: Transformer) -> torch.optim.Optimizer:
+        return torch.optim.SGD(model.parameters(), lr=self.rate)
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,15 @@ class AdamW:
         """The optimiser as tables and figures spell it."""
         return f"AdamW {self.rate:g}"
 
-    def build(self, weights: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
-        return torch.optim.AdamW(weights, lr=self.rate, betas=self.betas, weight_decay=self.weight_decay)
+    @property
+    def eps(self) -> float:
+        """What is added to the root of the second moment; torch's own."""
+        return 1e-8
+
+    def build(self, model: Transformer) -> torch.optim.Optimizer:
+        return torch.optim.AdamW(
+            model.parameters(), lr=self.rate, betas=self.betas, eps=self.eps, weight_decay=self.weight_decay
+        )
 
 
 Optimiser = SGD | AdamW
@@ -173,7 +180,7 @@ def train(
     batches : iterator of Tensor, shape (M, batch, n + 1)
     held_out : Tensor, shape (M, S, n + 1)
     """
-    stepper = optimiser.build(model.parameters())
+    stepper = optimiser.build(model)
     device = model.bias.device
     window = torch.zeros(model.members, dtype=torch.float64, device=device)
     steps, training, evaluated, measured = [], [], [0], [evaluate(model, held_out)]

@@ -15,6 +15,7 @@ from torch import nn
 
 from landscape import parameters
 from landscape.parameters import ParameterError
+from validation.attention import attended
 
 ATTENTIONS = ("softmax", "linear", "none")
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
@@ -38,6 +39,8 @@ class TransformerConfig:
     tied : bool
         Whether the head reads the logit off with the embedding vector or with a vector of its own.
     dtype : {"float32", "float64"}
+    score_scale : float, optional
+        Factor of the scores in place of 1 / sqrt(d).
 
     Raises
     ------
@@ -51,6 +54,7 @@ class TransformerConfig:
     attention: str = "softmax"
     tied: bool = True
     dtype: str = "float32"
+    score_scale: float | None = None
 
     def __post_init__(self):
         for name in ("length", "dimension", "hidden"):
@@ -59,6 +63,13 @@ class TransformerConfig:
             raise ParameterError("attention", "TransformerConfig", f"one of {ATTENTIONS}", self.attention)
         if self.dtype not in DTYPES:
             raise ParameterError("dtype", "TransformerConfig", f"one of {tuple(DTYPES)}", self.dtype)
+        if self.score_scale is not None:
+            parameters.real("TransformerConfig", "score_scale", self.score_scale)
+
+    @property
+    def scale(self) -> float:
+        """Factor of the attention scores."""
+        return 1.0 / math.sqrt(self.dimension) if self.score_scale is None else self.score_scale
 
 
 class Transformer(nn.Module):
@@ -104,12 +115,20 @@ class Transformer(nn.Module):
         scaled = symbols.to(self.embedding.dtype).unsqueeze(-1) * self.embedding[:, None, None, :]
         return scaled + self.positions[:, None, :count, :]
 
+    def attend_states(self, symbols: torch.Tensor) -> torch.Tensor | None:
+        """What softmax attention adds to the residual stream of symbols; None where `attend` has to be asked."""
+        states = self.positions[:, : symbols.shape[-1]].tile(1, 2, 1)
+        states = states + self.embedding[:, None, :] * (torch.arange(states.shape[1], device=states.device) >= symbols.shape[-1])[:, None]
+        queries, keys, values = (torch.bmm(states, getattr(self, name).mT) for name in ("query", "key", "value"))
+        found = attended(symbols, queries, keys, values, self.config.scale)
+        return None if found is None else _apply(self.output, found)
+
     def attend(self, stream: torch.Tensor) -> torch.Tensor:
         """What the attention adds to the residual stream, shape (M, B, n, d)."""
         queries, keys, values = (
             _apply(getattr(self, name), stream).flatten(0, 1) for name in ("query", "key", "value")
         )
-        count, scale = stream.shape[-2], 1.0 / math.sqrt(self.config.dimension)
+        count, scale = stream.shape[-2], self.config.scale
         past = torch.ones(count, count, dtype=torch.bool, device=stream.device).tril()
         if self.config.attention == "softmax":
             future = torch.zeros(count, count, dtype=stream.dtype, device=stream.device).masked_fill(~past, -math.inf)
@@ -139,7 +158,8 @@ class Transformer(nn.Module):
         """
         stream = self.embed(symbols)
         if self.config.attention != "none":
-            stream = stream + self.attend(stream)
+            added = self.attend_states(symbols) if self.config.attention == "softmax" else None
+            stream = stream + (self.attend(stream) if added is None else added)
         stream = stream + _apply(self.outer, torch.relu(_apply(self.inner, stream)))
         return self.read(stream)
 

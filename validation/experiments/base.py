@@ -14,14 +14,31 @@ from landscape.chains import Chain
 from landscape.outcomes import Label
 from landscape.parameters import ParameterError
 from validation import data, records
+from validation.manifold import project
 from validation.starts import Start
 from validation.training import Optimiser, Schedule, train
 from validation.transformer import Transformer, TransformerConfig, stack
 
 
+def canonical_labels(arm: Arm, results: list[dict]) -> dict[str, list[str]]:
+    """The exact label of each run's (e, w) in the canonical basin map."""
+    codes = landscape.limit(arm.chain, [result["point"] for result in results])
+    return {"canonical": [Label(int(code)).word for code in codes]}
+
+
 @dataclass(frozen=True)
 class Arm:
-    """Trainings that differ only in their seeds."""
+    """Trainings that differ only in their seeds, or in the point of a grid that they start at.
+
+    Attributes
+    ----------
+    predict : callable
+        Takes the arm and its results and gives, by name of the predictor, a word for each run; the first is judged.
+    least : float
+        Share of the decided runs for which the judged prediction has to come true.
+    undecided : float
+        Share of the runs that may end in between.
+    """
 
     name: str
     chain: Chain
@@ -29,12 +46,15 @@ class Arm:
     start: Start
     optimiser: Optimiser
     schedule: Schedule
+    predict: Callable[[Arm, list[dict]], dict[str, list[str]]] = canonical_labels
+    least: float = 1.0
+    undecided: float = 0.0
 
     def settings(self, seed: int, index: int) -> dict:
         """Everything that decides run `index`, as plain data."""
         parts = {}
         for name in ("chain", "config", "start", "optimiser", "schedule"):
-            part = getattr(self, name)
+            part = self.start.at(index) if name == "start" else getattr(self, name)
             values = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(part).items()}
             parts[name] = {"kind": type(part).__name__, **values}
         return {"arm": self.name, **parts, "seed": seed, "index": index}
@@ -68,8 +88,30 @@ class Experiment:
 
 
 @dataclass(frozen=True)
+class Accuracy:
+    """How often one predictor was right.
+
+    Attributes
+    ----------
+    right : int
+        Runs that ended where it said.
+    decided : int
+        Runs that ended at the bigram or at the unigram loss.
+    interval : (float, float)
+        95 % interval of the share of the decided runs on which it was right.
+    confusion : dict of str to dict of str to int
+        Number of runs by what was predicted and what was observed.
+    """
+
+    right: int
+    decided: int
+    interval: tuple[float, float]
+    confusion: dict[str, dict[str, int]]
+
+
+@dataclass(frozen=True)
 class Verdict:
-    """How often the prediction came true in one arm."""
+    """How often the judged prediction came true in one arm, and how often every predictor was right."""
 
     arm: str
     predicted: dict[str, int]
@@ -79,6 +121,7 @@ class Verdict:
     interval: tuple[float, float]
     below_bigram: int
     passed: bool
+    predictors: dict[str, Accuracy]
 
 
 @dataclass(frozen=True)
@@ -139,10 +182,13 @@ def run_arm(arm: Arm, runs: int, seed: int, folder: Path) -> list[dict]:
         for index, result in zip(missing, _train_together(arm, missing, seed)):
             records.save(folder, settings[index], result)
             results[index] = result
-    codes = landscape.limit(arm.chain, [result["point"] for result in results])
+    said = arm.predict(arm, results)
     return [
-        result | {"predicted": Label(int(code)).word, "observed": real_limit(result["held_out"][-1], arm.chain)}
-        for result, code in zip(results, codes)
+        result | {
+            "predictions": {name: words[k] for name, words in said.items()}, "predicted": next(iter(said.values()))[k],
+            "observed": real_limit(result["held_out"][-1], arm.chain),
+        }
+        for k, result in enumerate(results)
     ]
 
 
@@ -154,11 +200,14 @@ def _finite(values: np.ndarray) -> list[float | None]:
 def _train_together(arm: Arm, indices: list[int], seed: int) -> list[dict]:
     points, models = [], []
     for index in indices:
-        point = arm.start.point(np.random.default_rng(data.stream(seed, index, "point")))
+        start = arm.start.at(index)
+        point = start.point(np.random.default_rng(data.stream(seed, index, "point")))
         model = Transformer(arm.config, 1)
-        arm.start.fill_(model, point, data.torch_generator(data.stream(seed, index, "weights")))
+        start.fill_(model, point, data.torch_generator(data.stream(seed, index, "weights")))
         points.append(point)
         models.append(model)
+    placed = project(stack(models))
+    across = placed.alpha * placed.across
     chains = [arm.chain] * len(indices)
     length, schedule = arm.config.length, arm.schedule
     curves = train(
@@ -169,7 +218,7 @@ def _train_together(arm: Arm, indices: list[int], seed: int) -> list[dict]:
     )
     return [
         {
-            "point": list(points[k]),
+            "point": list(points[k]), "start": placed.points()[k].tolist(), "across": across[k].tolist(),
             "steps": curves.steps.tolist(), "training": _finite(curves.training[k]),
             "evaluated": curves.evaluated.tolist(), "held_out": _finite(curves.held_out[k]),
             "held_out_error": _finite(curves.held_out_error[k]),
@@ -188,12 +237,30 @@ def judge(arm: Arm, results: list[dict]) -> Verdict:
         words = [result[key] for result in results]
         return {word: words.count(word) for word in sorted(set(words))}
 
-    agree = sum(result["observed"] == result["predicted"] for result in results)
+    names = results[0].get("predictions", {}) if results else {}
+    predictors = {
+        name: accuracy([result["predictions"][name] for result in results], [result["observed"] for result in results]) for name in names
+    }
+    first = accuracy([result["predicted"] for result in results], [result["observed"] for result in results])
+    between = sum(result["observed"] == "between" for result in results)
     below = sum(_falls_below(arm.chain.bigram_loss, result) for result in results)
+    ran_away = any(result["observed"] == "diverged" for result in results)
+    passed = first.right >= arm.least * first.decided and between <= arm.undecided * len(results) and not ran_away and below == 0
     return Verdict(
-        arm=arm.name, predicted=tally("predicted"), observed=tally("observed"), agree=agree, runs=len(results),
-        interval=wilson(agree, len(results)), below_bigram=below, passed=agree == len(results) and below == 0,
+        arm=arm.name, predicted=tally("predicted"), observed=tally("observed"), agree=first.right, runs=len(results),
+        interval=wilson(first.right, len(results)), below_bigram=below, passed=passed, predictors=predictors,
     )
+
+
+def accuracy(predicted: list[str], observed: list[str]) -> Accuracy:
+    """How often predictions came true."""
+    confusion: dict[str, dict[str, int]] = {}
+    for said, seen in zip(predicted, observed, strict=True):
+        row = confusion.setdefault(said, {})
+        row[seen] = row.get(seen, 0) + 1
+    right = sum(row.get(said, 0) for said, row in confusion.items() if said in ("global", "local"))
+    decided = sum(seen in ("global", "local") for seen in observed)
+    return Accuracy(right, decided, wilson(right, decided), confusion)
 
 
 def _falls_below(floor: float, result: dict) -> bool:
