@@ -91,12 +91,12 @@ def save(figure, path: str | os.PathLike) -> None:
 
 def basins(axis, portrait: Portrait) -> None:
     """Basins of attraction, with the separatrix and the critical sets."""
-    _shade(axis, portrait.labels, (portrait.w[0], portrait.w[-1], portrait.e[0], portrait.e[-1]))
+    shade(axis, portrait.labels, (portrait.w[0], portrait.w[-1], portrait.e[0], portrait.e[-1]))
     _sets(axis, portrait)
     _frame(axis, portrait)
 
 
-def _shade(axis, labels: np.ndarray, extent: tuple) -> None:
+def shade(axis, labels: np.ndarray, extent: tuple) -> None:
     """Colour a map of labels."""
     from matplotlib.colors import BoundaryNorm, ListedColormap
 
@@ -241,7 +241,7 @@ def _extent(found: LabelMap) -> tuple:
 
 def regions(axis, found: LabelMap) -> None:
     """Basins of attraction, with points on the critical sets."""
-    _shade(axis, found.labels, _extent(found))
+    shade(axis, found.labels, _extent(found))
     for kind, members in found.sets:
         axis.plot(members[:, 1], members[:, 0], linestyle="none", zorder=5, clip_on=True, **POINTS[kind])
     if len(found.curve):

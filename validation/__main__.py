@@ -68,7 +68,7 @@ def as_data(outcome: Outcome, files: list[str]) -> dict:
     return said | {
         "verdicts": [asdict(verdict) for verdict in outcome.verdicts],
         "passed": all(verdict.passed for verdict in outcome.verdicts),
-        "records": outcome.results, "files": files,
+        "summary": experiment.summary(outcome), "records": outcome.results, "files": files,
     }
 
 
@@ -85,11 +85,24 @@ def table(outcome: Outcome, files: list[str]) -> str:
             f"{f'{verdict.agree}/{verdict.runs}':<8}[{low:.2f}, {high:.2f}]"
         )
     below = sum(verdict.below_bigram for verdict in outcome.verdicts)
+    lines += predictors_table(outcome)
     lines.append("")
     for verdict in outcome.verdicts:
         lines.append(f"{'confirmed' if verdict.passed else 'REFUTED':<12}{verdict.arm}")
     lines.append(f"{below} runs with a held-out loss below the bigram loss")
     return "\n".join(lines + [f"written     {path}" for path in files])
+
+
+def predictors_table(outcome: Outcome) -> list[str]:
+    """Where there is more than one predictor: on how many of the decided runs each was right."""
+    names = list(outcome.verdicts[0].predictors)
+    if len(names) < 2:
+        return []
+    lines = ["", f"{'right of decided runs':<38}" + "".join(f"{name:<14}" for name in names)]
+    for verdict in outcome.verdicts:
+        cells = (f"{found.right}/{found.decided}" for found in verdict.predictors.values())
+        lines.append(f"{verdict.arm:<38}" + "".join(f"{cell:<14}" for cell in cells))
+    return lines
 
 
 if __name__ == "__main__":

@@ -75,6 +75,8 @@ class Experiment:
         Takes ``quick`` and gives the number of runs in each arm.
     draw : callable
         Takes the finished `Outcome` and a folder, writes figures, and gives their paths.
+    summary : callable
+        Takes the finished `Outcome` and gives what was measured besides labels, as plain data.
     """
 
     name: str
@@ -85,6 +87,7 @@ class Experiment:
     arms: Callable[[bool], list[Arm]]
     runs: Callable[[bool], int]
     draw: Callable[[Outcome, Path], list[Path]]
+    summary: Callable[[Outcome], dict] = lambda outcome: {}
 
 
 @dataclass(frozen=True)
