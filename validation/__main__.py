@@ -66,8 +66,8 @@ def as_data(outcome: Outcome, files: list[str]) -> dict:
     experiment = outcome.experiment
     said = {label: getattr(experiment, label) for label in ("name", "prediction", "horizon", "success", "tolerance")}
     return said | {
-        "verdicts": [asdict(verdict) for verdict in outcome.verdicts],
-        "passed": all(verdict.passed for verdict in outcome.verdicts),
+        "verdicts": [asdict(verdict) for verdict in outcome.verdicts], "findings": [asdict(finding) for finding in outcome.findings],
+        "passed": outcome.passed,
         "summary": experiment.summary(outcome), "records": outcome.results, "files": files,
     }
 
@@ -77,18 +77,20 @@ def table(outcome: Outcome, files: list[str]) -> str:
     def words(counts):
         return ", ".join(f"{count} {word}" for word, count in counts.items())
 
-    lines = [f"{'arm':<34}{'predicted':<14}{'observed':<24}{'agree':<8}95 % interval"]
-    for verdict in outcome.verdicts:
-        low, high = verdict.interval
-        lines.append(
-            f"{verdict.arm:<34}{words(verdict.predicted):<14}{words(verdict.observed):<24}"
-            f"{f'{verdict.agree}/{verdict.runs}':<8}[{low:.2f}, {high:.2f}]"
+    lines = columns([("arm", "predicted", "observed", "agree", "95 % interval")] + [
+        (
+            verdict.arm, words(verdict.predicted), words(verdict.observed), f"{verdict.agree}/{verdict.runs}",
+            f"[{verdict.interval[0]:.2f}, {verdict.interval[1]:.2f}]",
         )
+        for verdict in outcome.verdicts
+    ])
     below = sum(verdict.below_bigram for verdict in outcome.verdicts)
     lines += predictors_table(outcome)
     lines.append("")
     for verdict in outcome.verdicts:
         lines.append(f"{'confirmed' if verdict.passed else 'REFUTED':<12}{verdict.arm}")
+    for finding in outcome.findings:
+        lines.append(f"{'confirmed' if finding.passed else 'REFUTED':<12}{finding.statement}: {finding.observed} (wanted: {finding.tolerance})")
     lines.append(f"{below} runs with a held-out loss below the bigram loss")
     return "\n".join(lines + [f"written     {path}" for path in files])
 
@@ -98,11 +100,16 @@ def predictors_table(outcome: Outcome) -> list[str]:
     names = list(outcome.verdicts[0].predictors)
     if len(names) < 2:
         return []
-    lines = ["", f"{'right of decided runs':<38}" + "".join(f"{name:<14}" for name in names)]
+    rows = [("right of decided runs", *names)]
     for verdict in outcome.verdicts:
-        cells = (f"{found.right}/{found.decided}" for found in verdict.predictors.values())
-        lines.append(f"{verdict.arm:<38}" + "".join(f"{cell:<14}" for cell in cells))
-    return lines
+        rows.append((verdict.arm, *(f"{found.right}/{found.decided}" for found in verdict.predictors.values())))
+    return ["", *columns(rows)]
+
+
+def columns(rows: list[tuple[str, ...]]) -> list[str]:
+    """Rows of text with their cells one below the other."""
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ def directions(model: Transformer) -> np.ndarray:
     -------
     ndarray of +1 and -1, shape (M, d)
     """
-    inner = _array(model.inner)
+    inner = np.nan_to_num(_array(model.inner), nan=0.0, posinf=0.0, neginf=0.0)  # a training that ran away has no direction
     leading = np.linalg.svd(inner)[2][:, 0, :]
     signs = np.where(leading < 0.0, -1.0, 1.0)
     return np.where(np.einsum("mrd,md->m", inner, signs) < 0.0, -1.0, 1.0)[:, None] * signs
@@ -120,6 +120,10 @@ class TwinAdamW:
     @property
     def words(self) -> str:
         return f"{self.adam.words} of the twin"
+
+    def full(self, config: TransformerConfig) -> TransformerConfig:
+        """The configuration of the model whose twin has `config`."""
+        return dataclasses.replace(config, dimension=self.dimension, hidden=self.hidden)
 
     def build(self, model: Transformer) -> torch.optim.Optimizer:
         """One group of weights for each number of entries."""

@@ -55,9 +55,19 @@ class Arm:
         parts = {}
         for name in ("chain", "config", "start", "optimiser", "schedule"):
             part = self.start.at(index) if name == "start" else getattr(self, name)
-            values = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(part).items()}
-            parts[name] = {"kind": type(part).__name__, **values}
+            parts[name] = {"kind": type(part).__name__, **_plain(asdict(part))}
         return {"arm": self.name, **parts, "seed": seed, "index": index}
+
+
+def _plain(settings: dict) -> dict:
+    """Settings as they come back from JSON. What is None is left out: it says that nothing was set."""
+    found = {}
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            found[key] = _plain(value)
+        elif value is not None:
+            found[key] = list(value) if isinstance(value, tuple) else value
+    return found
 
 
 @dataclass(frozen=True)
@@ -77,6 +87,8 @@ class Experiment:
         Takes the finished `Outcome` and a folder, writes figures, and gives their paths.
     summary : callable
         Takes the finished `Outcome` and gives what was measured besides labels, as plain data.
+    findings : callable
+        Takes the finished `Outcome` and gives what else had been predicted, judged.
     """
 
     name: str
@@ -88,6 +100,7 @@ class Experiment:
     runs: Callable[[bool], int]
     draw: Callable[[Outcome, Path], list[Path]]
     summary: Callable[[Outcome], dict] = lambda outcome: {}
+    findings: Callable[[Outcome], list[Finding]] = lambda outcome: []
 
 
 @dataclass(frozen=True)
@@ -128,6 +141,16 @@ class Verdict:
 
 
 @dataclass(frozen=True)
+class Finding:
+    """A prediction that is not of the limits of an arm's runs: what was said, how close is close, and what was seen."""
+
+    statement: str
+    tolerance: str
+    observed: str
+    passed: bool
+
+
+@dataclass(frozen=True)
 class Outcome:
     """A finished experiment: its arms, their runs' results, and a verdict for each."""
 
@@ -135,6 +158,16 @@ class Outcome:
     arms: list[Arm]
     results: dict[str, list[dict]]
     verdicts: list[Verdict]
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What else had been predicted, judged."""
+        return self.experiment.findings(self)
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything that was predicted came true."""
+        return all(judged.passed for judged in (*self.verdicts, *self.findings))
 
 
 def wilson(successes: int, runs: int, z: float = 1.959963984540054) -> tuple[float, float]:
@@ -213,15 +246,18 @@ def _train_together(arm: Arm, indices: list[int], seed: int) -> list[dict]:
     across = placed.alpha * placed.across
     chains = [arm.chain] * len(indices)
     length, schedule = arm.config.length, arm.schedule
+    model = stack(models)
     curves = train(
-        stack(models),
+        model,
         data.batches(chains, [data.stream(seed, i, "training") for i in indices], length, schedule.batch),
         data.held_out(chains, [data.stream(seed, i, "held_out") for i in indices], length, schedule.held_out),
         arm.optimiser, schedule, title=arm.name,
     )
+    ended = project(model)
     return [
         {
             "point": list(points[k]), "start": placed.points()[k].tolist(), "across": across[k].tolist(),
+            "end": _finite(ended.points()[k]), "off_manifold": _finite(np.array([placed.residual[k], ended.residual[k]])),
             "steps": curves.steps.tolist(), "training": _finite(curves.training[k]),
             "evaluated": curves.evaluated.tolist(), "held_out": _finite(curves.held_out[k]),
             "held_out_error": _finite(curves.held_out_error[k]),

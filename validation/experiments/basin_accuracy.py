@@ -5,15 +5,11 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-import numpy as np
-
-import landscape
-from landscape import architecture, plots
+from landscape import plots
 from landscape.chains import BinaryChain
-from landscape.outcomes import Label
-from validation.experiments.base import Arm, Experiment, Outcome, real_limit
+from validation.experiments.base import Arm, Experiment, Outcome, canonical_labels
 from validation.experiments.maps import draw_maps
-from validation.simulation import simulate
+from validation.experiments.predictors import first_below, flow_limits, simulated, simulated_limits
 from validation.starts import GridStart
 from validation.training import SGD, AdamW, Schedule
 from validation.transformer import TransformerConfig
@@ -44,28 +40,9 @@ def arms(quick: bool) -> list[Arm]:
 
 
 def predict(arm: Arm, results: list[dict]) -> dict[str, list[str]]:
-    """What each predictor says of each run, from its own start; the simulation is judged.
-
-    Flows that end in a saddle (on the manifold exactly, below the threshold) are read by their loss, as trainings are.
-    """
-    starts = np.array([result["start"] for result in results])
-    pace = {"c": 1.0 / arm.config.length}
-    found = {"simulation": [real_limit(loss, arm.chain) for loss in simulated(arm, results, [arm.schedule.steps])[:, -1]]}
-    for name in ("transverse", "reduced"):
-        model = architecture(name).on(arm.chain, pace)
-        ends = landscape.flow(model, starts[:, : len(model.parameters)])
-        losses = model.loss(ends.ends)
-        found[name] = [
-            Label(int(code)).word if code in (Label.GLOBAL, Label.LOCAL) else real_limit(loss, arm.chain) for code, loss in zip(ends.labels, losses)
-        ]
-    codes = landscape.limit(arm.chain, [result["point"] for result in results])
-    return found | {"canonical": [Label(int(code)).word for code in codes]}
-
-
-def simulated(arm: Arm, results: list[dict], steps) -> np.ndarray:
-    """Population losses of the simulated optimiser from the runs' own starts after so many steps, shape (runs, len(steps))."""
-    starts, across = (np.array([result[key] for result in results]) for key in ("start", "across"))
-    return simulate(architecture("transverse").on(arm.chain), starts, arm.optimiser, arm.config, steps, across=across).losses
+    """What each predictor says of each run, from its own start; the simulation is judged."""
+    flows = {name: flow_limits(arm, results, name) for name in ("transverse", "reduced")}
+    return {"simulation": simulated_limits(arm, results), **flows, **canonical_labels(arm, results)}
 
 
 def escapes(arm: Arm, results: list[dict]) -> list[dict]:
@@ -85,16 +62,11 @@ def escapes(arm: Arm, results: list[dict]) -> list[dict]:
     rate = math.log1p(-2 * chain.phi_prime(0.0) * arm.optimiser.rate)
     return [
         {
-            "point": row["point"], "observed": _first_below(row["training"], looks, middle), "simulated": _first_below(curve, looks, middle),
+            "point": row["point"], "observed": first_below(row["training"], looks, middle), "simulated": first_below(curve, looks, middle),
             "formula": math.log(math.sqrt(chain.kappa_star) / row["start"][5]) / rate,
         }
         for row, curve in zip(rows, curves)
     ]
-
-
-def _first_below(losses, steps, level):
-    """The first logged step at which a loss is below a level; None if there is none."""
-    return next((step for step, loss in zip(steps, losses) if loss is not None and loss < level), None)
 
 
 def summary(outcome: Outcome) -> dict:
