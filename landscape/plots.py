@@ -69,9 +69,9 @@ class Portrait:
 
 
 def new_figure(
-    rows: int, columns: int, width: float, height: float, *, share_horizontal: bool = True, share_vertical: bool = True
+    rows: int, columns: int, width: float, height: float, *, share_horizontal: bool | str = True, share_vertical: bool | str = True
 ):
-    """A figure with an Agg canvas and a grid of axes that share their vertical and horizontal scales."""
+    """A figure with an Agg canvas and a grid of axes that share their scales, all of them or those of a "row" or "col"."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

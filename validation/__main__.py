@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from landscape.command import COUNT, run_command, strict_json
-from validation import experiments
+from landscape.files import write_text
+from validation import experiments, records
 from validation.experiments.base import Outcome, conduct
 
 
@@ -32,8 +34,9 @@ def list_experiments(as_json):
 @click.option("--runs", type=COUNT, help="Runs in each arm.")
 @click.option("--seed", type=COUNT, default=0, show_default=True, help="Decides all weights and data.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder; run again on it to resume.")
+@click.option("--publish", is_flag=True, help="Also write what is committed: figures/NAME.* and validation/results/NAME.json.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
-def run(name, quick, runs, seed, out, as_json):
+def run(name, quick, runs, seed, out, publish, as_json):
     """Run one experiment: the prediction first, then the trainings, then the verdict."""
     if name not in experiments.names():
         raise click.UsageError(f"Invalid value for 'NAME': {name!r} is not one of {', '.join(experiments.names())}.")
@@ -47,6 +50,8 @@ def run(name, quick, runs, seed, out, as_json):
         click.echo()
     outcome = conduct(experiment, quick=quick, seed=seed, folder=folder, runs=runs)
     files = [str(path) for path in experiment.draw(outcome, folder)]
+    if publish:
+        files += [str(path) for path in published(outcome)]
     click.echo(strict_json(as_data(outcome, files)) if as_json else table(outcome, files))
 
 
@@ -59,6 +64,18 @@ def usable(folder: Path) -> Path:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise click.UsageError(f"Invalid value for '--out': {str(folder)!r} is not writable.")
     return folder
+
+
+def published(outcome: Outcome) -> list[Path]:
+    """Write the figures and what came out, without the runs, to where they are committed; from the root of a checkout."""
+    figures, table = Path("figures"), Path("validation") / "results" / f"{outcome.experiment.name}.json"
+    if not figures.is_dir():
+        raise click.UsageError("Invalid value for '--publish': there is no folder 'figures' here.")
+    table.parent.mkdir(exist_ok=True)
+    found = {key: value for key, value in as_data(outcome, []).items() if key not in ("records", "files")}
+    command = " ".join(["python -m validation", *sys.argv[1:]])
+    write_text(table, strict_json(found | {"command": command, "versions": records.versions()}) + "\n")
+    return [*outcome.experiment.draw(outcome, figures), table]
 
 
 def as_data(outcome: Outcome, files: list[str]) -> dict:

@@ -9,7 +9,7 @@ import numpy as np
 from landscape import plots
 from landscape.chains import BinaryChain
 from validation.experiments.base import Arm, Experiment, Finding, Outcome, canonical_labels, real_limit
-from validation.experiments.predictors import first_below, flow_limits, flow_losses
+from validation.experiments.predictors import first_below, flow_limits, flow_losses, simulated
 from validation.starts import GridStart
 from validation.training import SGD, Schedule
 from validation.transformer import TransformerConfig
@@ -22,7 +22,14 @@ NOISE = 1e-3
 ATTENTION = 0.02
 OPTIMISER = SGD(0.1)
 KINDS = {"twin": (TWIN, 0.0), "full model on the manifold": (FULL, 0.0), f"full model, noise {NOISE:g}": (FULL, NOISE)}
-COLOURS = {"twin": "#000000", "full model on the manifold": "#e69f00", f"full model, noise {NOISE:g}": "#0072b2"}
+TRAININGS = (
+    {"color": "#000000", "linewidth": 2.2, "alpha": 0.35}, {"color": "#e69f00", "linewidth": 0.9}, {"color": "#0072b2", "linewidth": 0.9},
+)
+FLOWS = {
+    "canonical": {"color": "#009e73", "linestyle": (0, (1, 1)), "linewidth": 1.4},
+    "reduced": {"color": "#cc79a7", "linestyle": (0, (5, 1, 1, 1)), "linewidth": 1.4},
+    "transverse": {"color": "#cc3311", "linestyle": (0, (4, 2)), "linewidth": 1.1},
+}
 SAME, NEAR, SLACK = 1e-12, 0.2, 10
 
 
@@ -92,7 +99,18 @@ def findings(outcome: Outcome) -> list[Finding]:
         good = [_near(row["observed"], row["flow"]) for row in rows]
         words = f"within {NEAR:.0%} or {SLACK} steps, or both beyond the horizon"
         found.append(Finding(f"half-way steps of {arm.name} and of the {flow_of(arm)} flow", words, f"{sum(good)} of {len(good)}", all(good)))
+    noiseless = max(_off_flow(arm, outcome.results[arm.name]) for arm in outcome.arms)
+    words = f"within {NEAR / 4:.0%} of the unigram-bigram difference"
+    found.append(Finding("losses at the horizon of the flows and of SGD simulated without the noise of batches", words, f"{noiseless:.1%}", noiseless <= NEAR / 4))
     return found
+
+
+def _off_flow(arm: Arm, results: list[dict]) -> float:
+    """How far SGD without the noise of batches is from the flow at the horizon, over the unigram-bigram difference."""
+    steps = [arm.schedule.steps]
+    flows = [flow_losses(arm, result, flow_of(arm), steps)[0] for result in results]
+    gap = arm.chain.unigram_loss - arm.chain.bigram_loss
+    return float(np.abs(simulated(arm, results, steps)[:, 0] - flows).max() / gap)
 
 
 def _near(seen: int | None, said: int | None) -> bool:
@@ -104,37 +122,34 @@ def _near(seen: int | None, said: int | None) -> bool:
 def draw(outcome: Outcome, folder: Path) -> list[Path]:
     """A panel for each start: losses of the flows and of the trainings."""
     columns = len(E) * len(W)
-    figure, axes = plots.new_figure(len(CHAINS), columns, 2.3 * columns, 2.3 * len(CHAINS) + 0.7)
+    figure, axes = plots.new_figure(len(CHAINS), columns, 2.3 * columns, 2.3 * len(CHAINS) + 0.7, share_vertical="row")
     for k, arm in enumerate(outcome.arms):
         row, kind = divmod(k, len(KINDS))
         name = list(KINDS)[kind]
-        for column, (axis, result) in enumerate(zip(axes[row], outcome.results[arm.name])):
+        for axis, result in zip(axes[row], outcome.results[arm.name]):
             steps = np.array(result["steps"])
             if kind == 0:
-                _frame(axis, arm, result, steps)
-            axis.plot(
-                steps, np.array(result["training"], dtype=float), color=COLOURS[name], linewidth=2.2 if kind == 0 else 0.9,
-                alpha=0.35 if kind == 0 else 1.0, label=name if row == column == 0 else None,
-            )
+                _frame(axis, arm, result)
+                for flow in ("canonical", "reduced"):
+                    axis.plot(steps, flow_losses(arm, result, flow, steps), label=f"{flow} flow", **FLOWS[flow])
+            axis.plot(steps, np.array(result["training"], dtype=float), label=name, **TRAININGS[kind])
             if kind == 2:
-                axis.plot(steps, flow_losses(arm, result, "transverse", steps), color="#cc3311", linewidth=1.1, linestyle=(0, (4, 2)), label="transverse flow" if row == column == 0 else None)
+                axis.plot(steps, flow_losses(arm, result, "transverse", steps), label="transverse flow", **FLOWS["transverse"])
     for axis in axes[-1]:
         axis.set_xlabel("training steps")
     for line, chain in zip(axes, CHAINS):
         line[0].set_ylabel(f"loss, $p={chain.p:g}, q={chain.q:g}$")
-    figure.legend(loc="outside lower center", ncols=6, fontsize=8, frameon=False)
+    figure.legend(handles=axes[0, 0].get_legend_handles_labels()[0], loc="outside lower center", ncols=6, fontsize=8, frameon=False)
     paths = [folder / f"canonical_vs_full.{suffix}" for suffix in ("png", "pdf")]
     for path in paths:
         plots.save(figure, path)
     return paths
 
 
-def _frame(axis, arm: Arm, result: dict, steps) -> None:
-    """The two losses, and the canonical and the reduced flow."""
+def _frame(axis, arm: Arm, result: dict) -> None:
+    """The unigram and the bigram loss, and the start."""
     for loss in (arm.chain.unigram_loss, arm.chain.bigram_loss):
         axis.axhline(loss, color="#777777", linewidth=0.8, linestyle=(0, (1, 1.5)))
-    for name, style in (("canonical", {"color": "#009e73", "linestyle": (0, (1, 1))}), ("reduced", {"color": "#cc79a7", "linestyle": (0, (5, 1, 1, 1))})):
-        axis.plot(steps, flow_losses(arm, result, name, steps), linewidth=1.3, label=f"{name} flow" if axis.get_subplotspec().is_first_row() and axis.get_subplotspec().is_first_col() else None, **style)
     axis.set_title(f"$e={result['point'][0]:g}, w={result['point'][1]:g}$", fontsize=9)
     axis.set_ylim(arm.chain.bigram_loss - 0.02, arm.chain.unigram_loss + 0.04)
 
