@@ -42,6 +42,8 @@ def run(name, quick, runs, seed, out, publish, as_json):
         raise click.UsageError(f"Invalid value for 'NAME': {name!r} is not one of {', '.join(experiments.names())}.")
     if runs == 0:
         raise click.UsageError("Invalid value for '--runs': 0 is not at least 1.")
+    if publish and not Path("figures").is_dir():
+        raise click.UsageError("Invalid value for '--publish': there is no folder 'figures' here.")
     experiment = experiments.find(name)
     folder = usable(out or Path("results") / "validation" / name)
     if not as_json:
@@ -69,8 +71,6 @@ def usable(folder: Path) -> Path:
 def published(outcome: Outcome) -> list[Path]:
     """Write the figures and what came out, without the runs, to where they are committed; from the root of a checkout."""
     figures, table = Path("figures"), Path("validation") / "results" / f"{outcome.experiment.name}.json"
-    if not figures.is_dir():
-        raise click.UsageError("Invalid value for '--publish': there is no folder 'figures' here.")
     table.parent.mkdir(exist_ok=True)
     found = {key: value for key, value in as_data(outcome, []).items() if key not in ("records", "files")}
     command = " ".join(["python -m validation", *sys.argv[1:]])
