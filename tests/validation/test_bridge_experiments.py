@@ -71,10 +71,14 @@ def test_adam_on_the_twin_is_adam_on_the_model(tmp_path):
 
 def test_fewer_must_leave_each_time():
     arms = adam_escapes.arms(True)
-    row = {"predicted": "local", "start": [0.0] * 6, "held_out": [0.6], "held_out_error": [0.1]}
+    row = {"predicted": "local", "training": [adam_escapes.CHAIN.unigram_loss]}
+    never = row | {"training": [adam_escapes.CHAIN.bigram_loss], "observed": "global"}  # passed the plateau by: it did not leave it
 
     def passed(*left):
-        results = {arm.name: [row | {"observed": "global"}] * n + [row | {"observed": "local"}] * (9 - n) for arm, n in zip(arms, left)}
+        results = {}
+        for arm, n in zip(arms, left):
+            rows = [row | {"observed": "global"}] * n + [row | {"observed": "local"}] * (9 - n) + [never] * (9 - n)
+            results[arm.name] = [each | {"steps": [round(2 / arm.optimiser.adam.rate)]} for each in rows]
         return base.Outcome(adam_escapes.EXPERIMENT, arms, results, []).findings[0].passed
 
     assert passed(5, 2) and not passed(5, 5) and not passed(2, 5)

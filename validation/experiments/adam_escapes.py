@@ -17,7 +17,7 @@ import numpy as np
 from landscape import plots
 from landscape.chains import BinaryChain
 from validation.experiments import basin_accuracy
-from validation.experiments.base import Arm, Experiment, Finding, Outcome
+from validation.experiments.base import Arm, Experiment, Finding, Outcome, real_limit
 from validation.experiments.predictors import simulated_limits
 from validation.manifold import TwinAdamW
 from validation.starts import GridStart
@@ -64,21 +64,33 @@ def predict(arm: Arm, results: list[dict]) -> dict[str, list[str]]:
 
 
 def summary(outcome: Outcome) -> dict:
-    """Of the runs that should have stayed on the plateau, how many left it; by arm."""
+    """Of the runs that should have stayed on the plateau: how many sat on it, how many of these left it; by arm."""
     found = {}
     for arm in outcome.arms:
-        stay = [result["observed"] for result in outcome.results[arm.name] if result["predicted"] == "local"]
-        found[arm.name] = {"should_stay": len(stay), "left": sum(word != "local" for word in stay), "ends": dict(sorted(Counter(stay).items()))}
+        stay = [result for result in outcome.results[arm.name] if result["predicted"] == "local"]
+        sat = [result for result in stay if _sat(arm, result)]
+        found[arm.name] = {
+            "should_stay": len(stay), "arrived": len(sat), "left": sum(result["observed"] != "local" for result in sat),
+            "ends": dict(sorted(Counter(result["observed"] for result in stay).items())),
+        }
     return {"plateau": found}
 
 
+def _sat(arm: Arm, result: dict) -> bool:
+    """Whether the mean training loss for rate * steps from 1.5 to 2.5 is the unigram loss, within 10 % of the difference."""
+    losses = [
+        loss for step, loss in zip(result["steps"], result["training"]) if 1.5 <= getattr(arm.optimiser, "adam", arm.optimiser).rate * step <= 2.5
+    ]
+    return bool(losses) and None not in losses and real_limit(sum(losses) / len(losses), arm.chain) == "local"
+
+
 def findings(outcome: Outcome) -> list[Finding]:
-    """Fewer leave at lower rates; the twin ends as the model does."""
+    """Fewer leave the plateau at lower rates; the twin ends as the model does."""
     counts = summary(outcome)["plateau"]
     left = [counts[arm.name]["left"] for arm in outcome.arms if _falling(arm)]
     found = [Finding(
-        "the lower the rate at equal rate times steps, the fewer runs leave the plateau", "strictly fewer each time",
-        f"{' > '.join(map(str, left))} of {counts[outcome.arms[-1].name]['should_stay']}", all(more > less for more, less in zip(left, left[1:])),
+        "the lower the rate at equal rate times steps, the fewer of the runs that sat on the plateau leave it", "strictly fewer each time",
+        ", then ".join(f"{counts[arm.name]['left']} of {counts[arm.name]['arrived']}" for arm in outcome.arms if _falling(arm)), all(more > less for more, less in zip(left, left[1:])),
     )]
     full = [arm for arm in outcome.arms if arm.config == FULL]
     if full:
@@ -109,7 +121,7 @@ def draw(outcome: Outcome, folder: Path) -> list[Path]:
             axis.axhline(loss, color="black", linewidth=1.2, linestyle=style)
         kind = "twin" if arm.config == TWIN else "full model"
         found = counts[arm.name]
-        axis.set_title(f"{kind}, rate {rate:g}\n{found['left']} of {found['should_stay']} left", fontsize=9)
+        axis.set_title(f"{kind}, rate {rate:g}\n{found['should_stay']} should stay, {found['arrived']} arrive, {found['left']} leave", fontsize=8.5)
         axis.set_xlabel("rate x steps")
         axis.set_ylim(CHAIN.bigram_loss - 0.03, CHAIN.unigram_loss + 0.06)
     axes[0, 0].set_ylabel("training loss (nats per symbol)")

@@ -17,6 +17,7 @@ MARKS = {
     "diverged": {"marker": "x", "color": "black", "markersize": 6},
 }
 NAMES = {"global": "ended at the bigram loss", "local": "ended at the unigram loss", "between": "undecided at the horizon", "diverged": "diverged"}
+REDUCED = {"colors": "#117733", "linewidths": 1.2, "linestyles": "dotted"}
 REACH = {"e": (-2.0, 2.0), "w": (-2.0, 1.5)}
 FINE = 80  # even: no start of the predicted map lies on e = 0
 
@@ -32,10 +33,10 @@ def draw_maps(outcome: Outcome, escapes: dict):
     for line, row in zip(axes, rows.values()):
         for axis, arm in zip(line, row):
             off = float(np.median([result["start"][5] for result in outcome.results[arm.name]]))
-            key = (arm.chain, off > 1e-6)
-            if key not in predicted:
-                predicted[key] = _basins(arm, off)
-            _panel(axis, arm, outcome.results[arm.name], predicted[key])
+            for size in (off, 0.0):
+                if (arm.chain, size > 1e-6) not in predicted:
+                    predicted[arm.chain, size > 1e-6] = _basins(arm, size)
+            _panel(axis, arm, outcome.results[arm.name], predicted[arm.chain, off > 1e-6], predicted[arm.chain, False])
         line[0].set_ylabel("$e$ (embedding)")
         found = {arm.name: escapes[arm.name] for arm in row if arm.name in escapes}
         for axis in line[len(row) :]:
@@ -56,9 +57,10 @@ def _basins(arm, off: float) -> np.ndarray:
     return np.where(labels == Label.SADDLE, np.int8(Label.LOCAL), labels).reshape(mesh[0].shape)
 
 
-def _panel(axis, arm, results, labels) -> None:
+def _panel(axis, arm, results, labels, on_manifold) -> None:
     extent = (*REACH["w"], *REACH["e"])
     plots.shade(axis, labels, extent)
+    axis.contour(on_manifold == Label.GLOBAL, levels=[0.5], extent=extent, **REDUCED)
     curve = landscape.separatrix(arm.chain, reach=2.0, n=300)
     axis.plot(curve[:, 1], curve[:, 0], **plots.SEPARATRIX)
     for word, style in MARKS.items():
@@ -95,5 +97,6 @@ def _legend(figure, outcome: Outcome) -> None:
         Patch(facecolor=plots.REGIONS[label], edgecolor="#777777", label=f"predicted (transverse flow): {text}")
         for label, text in ((Label.GLOBAL, "global"), (Label.LOCAL, "not global"))
     ]
+    handles.append(Line2D([], [], label="boundary of reduced flow", color=REDUCED["colors"], linewidth=REDUCED["linewidths"], linestyle=REDUCED["linestyles"]))
     handles.append(Line2D([], [], label="canonical separatrix", **plots.SEPARATRIX))
     figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
