@@ -10,6 +10,7 @@ one-dimensional twin has to leave as the full model does, and neither larger bat
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +26,8 @@ from validation.training import AdamW, Schedule
 from validation.transformer import TransformerConfig
 
 CHAIN = BinaryChain(0.5, 0.8)
-FULL = basin_accuracy.CONFIG
-TWIN = TransformerConfig(length=FULL.length, dimension=1, hidden=1, score_scale=FULL.scale)
+FULL = replace(basin_accuracy.CONFIG, dtype="float64")  # rounding alone would part the twin from the model
+TWIN = TransformerConfig(length=FULL.length, dimension=1, hidden=1, dtype="float64", score_scale=FULL.scale)
 RATE, STEPS = 5e-3, 1500
 DIVISORS = (1, 4, 16)
 

@@ -30,6 +30,7 @@ def draw_maps(outcome: Outcome, escapes: dict):
     columns = max(len(row) for row in rows.values()) + bool(escapes)
     figure, axes = plots.new_figure(len(rows), columns, 3.0 * columns, 2.75 * len(rows) + 0.6, share_horizontal=False, share_vertical=False)
     predicted = {}
+    verdicts = {verdict.arm: verdict for verdict in outcome.verdicts}
     for line, row in zip(axes, rows.values()):
         for axis, arm in zip(line, row):
             off = float(np.median([result["start"][5] for result in outcome.results[arm.name]]))
@@ -40,7 +41,7 @@ def draw_maps(outcome: Outcome, escapes: dict):
         line[0].set_ylabel("$e$ (embedding)")
         found = {arm.name: escapes[arm.name] for arm in row if arm.name in escapes}
         for axis in line[len(row) :]:
-            _times(axis, row[0], found) if found else axis.set_axis_off()
+            _times(axis, row[0], found) if found else _shares(axis, [verdicts[arm.name] for arm in row])
     for axis in axes[-1, : len(row)]:
         axis.set_xlabel("$w$ (MLP weight)")
     _legend(figure, outcome)
@@ -85,6 +86,20 @@ def _times(axis, arm, found: dict) -> None:
     axis.set(xlim=(0, top), ylim=(0, top), xlabel="simulated escape (steps)", ylabel="observed escape (steps)")
     axis.set_title("Leaving the canonical local basin", fontsize=8.5)
     axis.legend(fontsize=7.5, frameon=False)
+
+
+def _shares(axis, verdicts) -> None:
+    """On what share of the decided runs each predictor was right, with its interval, by noise."""
+    names = list(verdicts[0].predictors)
+    for k, (verdict, colour) in enumerate(zip(verdicts, ("#000000", "#009e73", "#cc79a7"))):
+        found = list(verdict.predictors.values())
+        shares = [each.right / max(each.decided, 1) for each in found]
+        heights = [row + 0.2 * (k - 1) for row in range(len(names))]
+        axis.hlines(heights, *zip(*(each.interval for each in found)), color=colour, linewidth=1)
+        axis.plot(shares, heights, "o", color=colour, markersize=4, label=verdict.arm.rsplit(", ", 1)[-1])
+    axis.set(xlim=(0, 1.03), ylim=(len(names) + 0.4, -0.5), yticks=range(len(names)), yticklabels=names, xlabel="right, of decided runs")
+    axis.set_title("Predictors, with 95 % intervals", fontsize=8.5)
+    axis.legend(fontsize=7.5, frameon=False, loc="lower left", ncols=3, columnspacing=0.8, handletextpad=0.1)
 
 
 def _legend(figure, outcome: Outcome) -> None:
