@@ -177,7 +177,12 @@ def test_axes_that_cross_are_cut_at_the_crossing(rounding):
     loss, gradient, hessian = functions(X * Y * Z, X, Y, Z)
     found = critical_search(loss, with_rounding(gradient, rounding), with_rounding(hessian, rounding), [(-1, 1)] * 3)
     assert counted(found) == {("saddle", 1, 1, 1): 6, ("saddle", 0, 0, 3): 1}
-    halves = {tuple(np.sign(np.round(part.members, 5)).astype(int).sum(axis=0) // len(part.members)) for part in found if part.dimension}
+    halves = set()
+    for part in found:
+        if part.dimension:
+            side = np.sign(np.round(part.members.mean(axis=0), 5)).astype(int)
+            assert (part.members * side > -1e-5).all()  # a member may lie on the crossing, none beyond it
+            halves.add(tuple(side.tolist()))
     assert halves == {tuple(row) for row in np.concatenate([np.eye(3, dtype=int), -np.eye(3, dtype=int)])}
 
 
