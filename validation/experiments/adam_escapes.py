@@ -18,7 +18,7 @@ import numpy as np
 from landscape import plots
 from landscape.chains import BinaryChain
 from validation.experiments import basin_accuracy
-from validation.experiments.base import Arm, Experiment, Finding, Outcome, real_limit
+from validation.experiments.base import Arm, Experiment, Finding, Outcome, real_limit, save_figure
 from validation.experiments.predictors import simulated_limits
 from validation.manifold import TwinAdamW
 from validation.starts import GridStart
@@ -127,10 +127,7 @@ def draw(outcome: Outcome, folder: Path) -> list[Path]:
         axis.set_ylim(CHAIN.bigram_loss - 0.03, CHAIN.unigram_loss + 0.06)
     axes[0, 0].set_ylabel("training loss (nats per symbol)")
     figure.suptitle("Runs of AdamW that end at the unigram loss (upper line) without the noise of batches", fontsize=10)
-    paths = [folder / f"adam_escapes.{suffix}" for suffix in ("png", "pdf")]
-    for path in paths:
-        plots.save(figure, path)
-    return paths
+    return save_figure(figure, folder, "adam_escapes")
 
 
 EXPERIMENT = Experiment(

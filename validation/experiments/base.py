@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import landscape
+from landscape import plots
 from landscape.chains import Chain
 from landscape.outcomes import Label
 from landscape.parameters import ParameterError
@@ -306,6 +307,14 @@ def _falls_below(floor: float, result: dict) -> bool:
     """Whether a held-out loss of a run is more than 4 standard errors below `floor`."""
     measured = zip(result["held_out"], result["held_out_error"], strict=True)
     return any(None not in pair and pair[0] < floor - 4 * pair[1] for pair in measured)
+
+
+def save_figure(figure, folder: Path, name: str) -> list[Path]:
+    """Write a figure as PNG and as PDF."""
+    paths = [folder / f"{name}.{suffix}" for suffix in ("png", "pdf")]
+    for path in paths:
+        plots.save(figure, path)
+    return paths
 
 
 def conduct(experiment: Experiment, *, quick: bool, seed: int, folder: Path, runs: int | None = None) -> Outcome:

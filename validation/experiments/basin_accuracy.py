@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from landscape import plots
 from landscape.chains import BinaryChain
-from validation.experiments.base import Arm, Experiment, Outcome, canonical_labels
+from validation.experiments.base import Arm, Experiment, Outcome, canonical_labels, save_figure
 from validation.experiments.maps import draw_maps
 from validation.experiments.predictors import first_below, flow_limits, simulated, simulated_limits
 from validation.starts import GridStart
@@ -77,10 +76,7 @@ def summary(outcome: Outcome) -> dict:
 def draw(outcome: Outcome, folder: Path) -> list[Path]:
     """Maps of the outcomes over the predicted basins, and escape times."""
     figure = draw_maps(outcome, summary(outcome)["escapes"])
-    paths = [folder / f"basin_accuracy.{suffix}" for suffix in ("png", "pdf")]
-    for path in paths:
-        plots.save(figure, path)
-    return paths
+    return save_figure(figure, folder, "basin_accuracy")
 
 
 EXPERIMENT = Experiment(

@@ -8,7 +8,7 @@ import numpy as np
 
 from landscape import plots
 from landscape.chains import BinaryChain
-from validation.experiments.base import Arm, Experiment, Finding, Outcome, canonical_labels, real_limit
+from validation.experiments.base import Arm, Experiment, Finding, Outcome, canonical_labels, real_limit, save_figure
 from validation.experiments.predictors import first_below, flow_limits, flow_losses, simulated
 from validation.starts import GridStart
 from validation.training import SGD, Schedule
@@ -140,10 +140,7 @@ def draw(outcome: Outcome, folder: Path) -> list[Path]:
     for line, chain in zip(axes, CHAINS):
         line[0].set_ylabel(f"loss, $p={chain.p:g}, q={chain.q:g}$")
     figure.legend(handles=axes[0, 0].get_legend_handles_labels()[0], loc="outside lower center", ncols=6, fontsize=8, frameon=False)
-    paths = [folder / f"canonical_vs_full.{suffix}" for suffix in ("png", "pdf")]
-    for path in paths:
-        plots.save(figure, path)
-    return paths
+    return save_figure(figure, folder, "canonical_vs_full")
 
 
 def _frame(axis, arm: Arm, result: dict) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from landscape import plots
 from landscape.chains import BinaryChain
-from validation.experiments.base import Arm, Experiment, Outcome
+from validation.experiments.base import Arm, Experiment, Outcome, save_figure
 from validation.starts import CanonicalStart, GaussianStart
 from validation.training import SGD, AdamW, Schedule
 from validation.transformer import TransformerConfig
@@ -44,10 +44,7 @@ def draw(outcome: Outcome, folder: Path) -> list[Path]:
     axes[0, 0].set_ylabel("training loss (nats per symbol)")
     figure.suptitle("Predicted: N(0, 0.02) stays at the unigram loss,\na start around (1, -1) reaches the bigram loss", fontsize=10)
     axes[0, 0].legend(fontsize=8, frameon=False)
-    paths = [folder / f"init_comparison.{suffix}" for suffix in ("png", "pdf")]
-    for path in paths:
-        plots.save(figure, path)
-    return paths
+    return save_figure(figure, folder, "init_comparison")
 
 
 def _curves(axis, arm: Arm, results: list[dict]) -> None:
