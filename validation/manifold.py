@@ -79,10 +79,10 @@ def project(model: Transformer, alpha=None) -> Projection:
     found = _coordinates(model, alpha)
     on = _lift(model.config, found, alpha)
     weights = {name: _array(tensor) for name, tensor in model.named_parameters() if name != "bias"}
-    off = sum(((weights[name] - on[name]) ** 2).reshape(len(alpha), -1).sum(1) for name in weights)
-    size = sum((weights[name] ** 2).reshape(len(alpha), -1).sum(1) for name in weights)
-    with np.errstate(invalid="ignore"):
-        residual = np.where(size > 0.0, np.sqrt(off / size), 0.0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        off = sum(((weights[name] - on[name]) ** 2).reshape(len(alpha), -1).sum(1) for name in weights)
+        size = sum((weights[name] ** 2).reshape(len(alpha), -1).sum(1) for name in weights)
+        residual = np.where(size == 0.0, 0.0, np.sqrt(off / size))  # of a model that is not finite: NaN, not "on the manifold"
     return Projection(
         alpha=alpha, e=found["embedding"], c=found["positions"].mean(1), w1=found["inner"], w2=found["outer"], b=found["bias"],
         across=weights["embedding"] - on["embedding"], residual=residual,

@@ -314,3 +314,12 @@ def test_averages_of_values_do_not_depend_on_the_future():
     assert torch.allclose(found[:, :, :6], again[:, :, :6], rtol=0, atol=1e-14) and (found[:, :, 6:] - again[:, :, 6:]).abs().min() > 1e-6
     # averages: equal values come back
     assert torch.allclose(attended(symbols, queries, keys, torch.ones_like(values), 0.7), torch.ones(2, 4, 9, 3, dtype=torch.float64), atol=1e-14)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_model_that_ran_away_is_not_on_the_manifold_and_leaves_the_others_alone(bad):
+    model = manifold_(Transformer(TransformerConfig(length=4), 2), [1.0, 0.5], 1.0)
+    with torch.no_grad():
+        model.inner[0, 0, 0] = bad
+    residual = project(model).residual
+    assert np.isnan(residual[0]) and residual[1] < 1e-6
