@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -51,9 +52,8 @@ def run(name, quick, runs, seed, out, publish, as_json):
             click.echo(f"{label:<11} {getattr(experiment, label)}")
         click.echo()
     outcome = conduct(experiment, quick=quick, seed=seed, folder=folder, runs=runs)
-    files = [str(path) for path in experiment.draw(outcome, folder)]
-    if publish:
-        files += [str(path) for path in published(outcome)]
+    drawn = experiment.draw(outcome, folder)
+    files = [str(path) for path in (*drawn, *(published(outcome, drawn) if publish else []))]
     click.echo(strict_json(as_data(outcome, files)) if as_json else table(outcome, files))
 
 
@@ -68,14 +68,14 @@ def usable(folder: Path) -> Path:
     return folder
 
 
-def published(outcome: Outcome) -> list[Path]:
-    """Write the figures and what came out, without the runs, to where they are committed; from the root of a checkout."""
-    figures, table = Path("figures"), Path("validation") / "results" / f"{outcome.experiment.name}.json"
+def published(outcome: Outcome, drawn: list[Path]) -> list[Path]:
+    """Put the figures and what came out, without the runs, where they are committed; from the root of a checkout."""
+    table = Path("validation") / "results" / f"{outcome.experiment.name}.json"
     table.parent.mkdir(exist_ok=True)
     found = {key: value for key, value in as_data(outcome, []).items() if key not in ("records", "files")}
     command = " ".join(["python -m validation", *sys.argv[1:]])
     write_text(table, strict_json(found | {"command": command, "versions": records.versions()}) + "\n")
-    return [*outcome.experiment.draw(outcome, figures), table]
+    return [*(Path(shutil.copy(path, "figures")) for path in drawn), table]
 
 
 def as_data(outcome: Outcome, files: list[str]) -> dict:
@@ -85,7 +85,7 @@ def as_data(outcome: Outcome, files: list[str]) -> dict:
     return said | {
         "verdicts": [asdict(verdict) for verdict in outcome.verdicts], "findings": [asdict(finding) for finding in outcome.findings],
         "passed": outcome.passed,
-        "summary": experiment.summary(outcome), "records": outcome.results, "files": files,
+        "summary": outcome.summary, "records": outcome.results, "files": files,
     }
 
 

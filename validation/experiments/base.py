@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -160,7 +161,12 @@ class Outcome:
     results: dict[str, list[dict]]
     verdicts: list[Verdict]
 
-    @property
+    @cached_property
+    def summary(self) -> dict:
+        """What was measured besides labels, as plain data."""
+        return self.experiment.summary(self)
+
+    @cached_property
     def findings(self) -> list[Finding]:
         """What else had been predicted, judged."""
         return self.experiment.findings(self)

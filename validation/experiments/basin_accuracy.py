@@ -75,7 +75,7 @@ def summary(outcome: Outcome) -> dict:
 
 def draw(outcome: Outcome, folder: Path) -> list[Path]:
     """Maps of the outcomes over the predicted basins, and escape times."""
-    figure = draw_maps(outcome, summary(outcome)["escapes"])
+    figure = draw_maps(outcome, outcome.summary["escapes"])
     return save_figure(figure, folder, "basin_accuracy")
 
 

@@ -85,7 +85,7 @@ def summary(outcome: Outcome) -> dict:
 
 def findings(outcome: Outcome) -> list[Finding]:
     """Twin and model are one training; it stays on the manifold; flows say when it happens."""
-    found, measured = [], summary(outcome)
+    found, measured = [], outcome.summary
     pairs = [(outcome.arms[k], outcome.arms[k + 1]) for k in range(0, len(outcome.arms), len(KINDS))]
     apart = max(
         float(np.abs(np.array(a["training"]) - b["training"]).max())
