@@ -16,6 +16,7 @@ from landscape.command import run_command, strict_json
 from landscape.files import write_text
 from landscape.symbolic import render
 from landscape.symbolic.attention import attention_gap
+from landscape.symbolic.attention_sets import attention_sets
 from landscape.symbolic.binary_chain import binary_chain
 from landscape.symbolic.canonical import canonical_derivatives, canonical_gap, canonical_kernels
 from landscape.symbolic.critical_sets import critical_sets
@@ -39,6 +40,7 @@ CHAPTERS: dict[str, tuple[Callable[..., Chapter], tuple[str, ...]]] = {
     "canonical-limits": (exact_limits, ("canonical-derivatives", "canonical-critical-sets", "canonical-invariant")),
     "canonical-speeds": (speeds, ("canonical-derivatives", "canonical-critical-sets", "canonical-invariant")),
     "attention-gap": (attention_gap, ()),
+    "attention-critical-sets": (attention_sets, ("attention-gap", "canonical-gap", "canonical-invariant")),
     "exact-reduction": (exact_reduction, ()),
     "reduced": (reduced, ("canonical-gap",)),
     "reduced-critical-sets": (reduced_sets, ("binary-chain", "reduced")),

@@ -39,16 +39,12 @@ class AdamW:
     rate: float = 5e-3
     betas: tuple[float, float] = (0.9, 0.95)
     weight_decay: float = 0.01
+    eps: float = 1e-8
 
     @property
     def words(self) -> str:
         """The optimiser as tables and figures spell it."""
         return f"AdamW {self.rate:g}"
-
-    @property
-    def eps(self) -> float:
-        """What is added to the root of the second moment; torch's own."""
-        return 1e-8
 
     def build(self, model: Transformer) -> torch.optim.Optimizer:
         return torch.optim.AdamW(

@@ -13,7 +13,7 @@ from landscape.symbolic.layers import ALPHA, ONES, Direction, Outer, Ray, binary
 from landscape.symbolic.references import best_bias, cross_entropy, manifold_logits, newton
 from landscape.symbolic.steps import Chapter, Check
 from landscape.symbolic.symbols import (
-    across, bias, e, first_weight, gate_one, gate_zero, hidden, p, position, q, second_weight, sign_w, slope, w, width,
+    across, bias, e, first_weight, gate_one, gate_zero, hidden, p, pace, position, q, second_weight, sign_w, slope, w, width,
 )
 
 GATES = (gate_zero, gate_one)
@@ -181,6 +181,7 @@ def reduced(canonical: Chapter) -> Chapter:
         Check("numerical derivative of a network's gap along this scaling", reference=_scaled, **everywhere),
     )
     _descent(chapter, gap)
+    _off_the_slice(chapter, on_slice)
     return chapter
 
 
@@ -215,3 +216,43 @@ def _descent(chapter: Chapter, gap) -> None:
                   _derivative(lambda *a: network_loss(*a, bias=mpf("0.3")), s, second_weight)
                   / _derivative(lambda *a: network_loss(*a, bias=mpf("0.3")), s, first_weight))),
     )
+
+
+# Points of the canonical slice, the chains, and the speed of the position, for e > 0 and for e < 0.
+SLICE = tuple(
+    {e: mpf(a), w: mpf(b), sign_w: mpmath.sign(mpf(b)), p: law[0], q: law[1], pace: mpf(s)}
+    for (a, b, s), law in zip((("0.75", "0.5", "1"), ("1.25", "-0.875", "0.25"), ("0.5", "-1.5", "0.0625")), (*CHAINS, CHAINS[0]))
+)
+
+
+def _full(place) -> dict:
+    """A place of the slice as a point of the reduced landscape."""
+    at = (place[e], -place[e] / 2, 2 * abs(place[w]), 2 * place[w], mpf(0))
+    return dict(zip((*WEIGHTS, across), at)) | {p: place[p], q: place[q]}
+
+
+def _off_the_slice(chapter: Chapter, on_slice: dict) -> None:
+    """How fast the flow leaves c = -e/2."""
+    rate = -(pace * chapter["gradient"][1] + chapter["gradient"][0] / 2)
+    rates = [factor(expand(rate.subs(on_slice).subs({gate_zero: 1 - side, gate_one: side}))) for side in (1, 0)]
+    chapter.add(
+        "slice_left",
+        "How fast the flow leaves the canonical slice, for $e>0$ and for $e<0$, if the position moves $s_c$ times as fast as the rest. "
+        "It vanishes for at most one $w$ on each side: **the canonical slice is not kept by training, only $w_1=\\pm w_2$ is.** The "
+        "canonical flow is that of a model whose positions are tied to $-\\mathbf e/2$.",
+        r"\tfrac{d}{dt}\left(c+\tfrac e2\right)\Big|_{\text{slice}}", Matrix(rates),
+        Matrix([
+            expand(found + slope * e * (1 + (2 + side * (1 + 4 * pace)) * sign_w * w**2)) for found, side in zip(rates, (1, -1))
+        ]),
+        Check("numerical derivatives of the cross-entropy of a network on the slice, minimised over the bias, at e and at -e",
+              cases=SLICE, values=lambda s: s | {slope: slope_at(network_gap(_full(s)), _full(s))}, reference=_leaving),
+    )
+
+
+def _leaving(place) -> list:
+    found = []
+    for side in (1, -1):
+        at = _full(place | {e: side * place[e]})
+        rate = -(place[pace] * _derivative(network_loss, at, position) + _derivative(network_loss, at, e) / 2)
+        found.append(rate * side)  # the rate is odd in e, and the right side is taken at e > 0
+    return found

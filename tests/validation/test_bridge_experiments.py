@@ -81,7 +81,7 @@ def test_fewer_must_leave_each_time():
             results[arm.name] = [each | {"steps": [round(2 / arm.optimiser.adam.rate)]} for each in rows]
         return base.Outcome(adam_escapes.EXPERIMENT, arms, results, []).findings[0].passed
 
-    assert passed(5, 2) and not passed(5, 5) and not passed(2, 5)
+    assert passed(5, 0) and passed(0, 0) and not passed(5, 5) and not passed(2, 5) and not passed(5, 1)
 
 
 def test_every_predictor_speaks_of_every_run(tmp_path):
