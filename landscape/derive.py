@@ -18,6 +18,7 @@ from landscape.symbolic import render
 from landscape.symbolic.attention import attention_gap
 from landscape.symbolic.attention_sets import attention_sets
 from landscape.symbolic.binary_chain import binary_chain
+from landscape.symbolic.bridge import bridge_files
 from landscape.symbolic.canonical import canonical_derivatives, canonical_gap, canonical_kernels
 from landscape.symbolic.critical_sets import critical_sets
 from landscape.symbolic.invariants import invariant
@@ -97,7 +98,7 @@ def derivation_files(chapters: dict[str, Chapter]) -> dict[str, str]:
 def all_files(chapters: dict[str, Chapter]) -> dict[str, str]:
     """Everything that is written: text by path relative to the checkout."""
     readme = {"derivations/README.md": render.index(list(chapters.values()))}
-    return derivation_files(chapters) | readme | kernel_files(chapters)
+    return derivation_files(chapters) | bridge_files(chapters) | readme | kernel_files(chapters)
 
 
 def checkout() -> Path | None:

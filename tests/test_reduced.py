@@ -111,6 +111,17 @@ def test_thresholds_of_the_canonical_slice(pace):
     assert words(ABOVE, 1e-3, above - EDGE, above + EDGE, 0.5) == ["global", "local", "local"]
 
 
+@pytest.mark.parametrize("name", ["reduced", "transverse"])
+def test_the_recommended_start_is_safe_on_both_sides(name):
+    """From (1, -1), and from there with a part across, the bigram law is reached whatever the chain and the position's speed."""
+    for p, q in ((0.1, 0.15), (0.2, 0.3), (0.45, 0.5), (0.5, 0.6), (0.5, 0.8), (0.9, 0.85)):
+        for pace in (1.0, 1 / 16, 1 / 256):
+            found = on(BinaryChain(p, q), pace, name)
+            extra = {"u": np.array([0.0, 0.1])} if name == "transverse" else {}
+            starts = found.place({"e": np.ones(2), "w": -np.ones(2)} | extra)
+            assert landscape.flow(found, starts).words == ["global"] * 2, (p, q, pace)
+
+
 @pytest.mark.parametrize("pace", [1 / 16, 1 / 64])
 def test_the_flow_slides_along_the_kink_at_the_derived_speed(pace):
     """From (0.5, -1.5) at p + q < 1 it comes to e + c = 0, where κ = e² grows at 2 s/(1 + s) of the free rate."""

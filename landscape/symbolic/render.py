@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import sympy
 
@@ -33,6 +34,11 @@ The one idea: a chain gives a convex function $\\varphi$ of the logit gap $\\kap
 loss is $L(\\theta)=\\varphi(\\kappa(\\theta))$. Critical points are $\\kappa=\\kappa^*$ or $\\nabla\\kappa=0$; gradient flow moves along the
 field lines of $\\nabla\\kappa$, and the chain decides only how fast and where it stops.
 
+In order: the chains; the canonical picture in $(e,w)$ from the layers to the speeds; linear attention; then the way back to the
+whole transformer, from the exact reduction to one dimension over the landscape on the manifold of rank one to the stability
+across it. **[What holds for which model](bridge.md)** is the table to read first: fifteen statements from (e, w) to AdamW, each
+proved, refuted or measured, with a link to where.
+
 | chapter | steps | also as |
 | --- | --- | --- |
 """
@@ -61,26 +67,56 @@ def verdict(step: Step) -> str:
     return f"{state}: {residual}{step.check.method} ({agreement})."
 
 
+def spoken(name: str) -> str:
+    """The name of a step as headings spell it."""
+    return name.replace("_", " ")
+
+
+def anchor(chapter: Chapter, name: str) -> tuple[int, str]:
+    """Number of a step in its chapter, and its address in derivations/; KeyError if there is no such step."""
+    for number, step in enumerate(chapter.steps, 1):
+        if step.name == name:
+            return number, f"{chapter.name}.md#{number}-{name.lower().replace('_', '-')}"
+    raise KeyError(f"{chapter.name} has no step {name}")
+
+
 def markdown(chapter: Chapter) -> str:
     """A chapter for a code host that renders Markdown with TeX."""
     parts = [f"# {chapter.title}\n", "Written by `python -m landscape.derive`; do not edit.\n", chapter.introduction + "\n"]
     for number, step in enumerate(chapter.steps, 1):
-        parts.append(f"## {number}. {step.name.replace('_', ' ')}\n\n{step.text}\n\n```math\n{equation(step)}\n```\n\n*{verdict(step)}*\n")
+        parts.append(f"## {number}. {spoken(step.name)}\n\n{step.text}\n\n```math\n{equation(step)}\n```\n\n*{verdict(step)}*\n")
     return "\n".join(parts)
 
 
 def latex(chapter: Chapter) -> str:
     """A chapter as a LaTeX section, to be read into a document that loads amsmath."""
-    lines = ["% Written by `python -m landscape.derive`; do not edit.", rf"\section{{{_plain(chapter.title)}}}", _plain(chapter.introduction)]
+    lines = ["% Written by `python -m landscape.derive`; do not edit.", rf"\section{{{plain(chapter.title)}}}", plain(chapter.introduction)]
     for step in chapter.steps:
         lines += [
-            rf"\subsection{{{step.name.replace('_', ' ')}}}", _plain(step.text), r"\begin{equation*}", equation(step),
-            r"\end{equation*}", rf"\emph{{{_plain(verdict(step))}}}", "",
+            rf"\subsection{{{spoken(step.name)}}}", plain(step.text), r"\begin{equation*}", equation(step),
+            r"\end{equation*}", rf"\emph{{{plain(verdict(step))}}}", "",
         ]
     return "\n".join(lines) + "\n"
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """Markdown with $TeX$ as LaTeX for engines that do not read Unicode."""
+    kept: list[str] = []
+
+    def keep(match) -> str:
+        part = match.group()
+        kept.append(rf"\texttt{{{_escaped(part[1:-1])}}}" if part.startswith("`") else part)
+        return f"\0{len(kept) - 1}\0"
+
+    words = _escaped(re.sub(r"\$[^$]*\$|`[^`]*`", keep, text))
+    words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", words)  # a link has its words left
+    words = re.sub(r"\*([^*]+)\*", r"\\emph{\1}", re.sub(r"\*\*([^*]+)\*\*", r"\\textbf{\1}", words))
+    return re.sub("\0(\\d+)\0", lambda match: kept[int(match.group(1))], words)
+
+
+def _escaped(text: str) -> str:
+    for character in "%_&#":
+        text = text.replace(character, "\\" + character)
     for character, replacement in UNICODE.items():
         text = text.replace(character, replacement)
     return text
@@ -119,7 +155,7 @@ def json_text(chapter: Chapter) -> str:
 def index(chapters: list[Chapter]) -> str:
     """The page that leads to every chapter."""
     rows = [
-        f"| [{chapter.title}]({chapter.name}.md) | {', '.join(step.name.replace('_', ' ') for step in chapter.steps)} "
+        f"| [{chapter.title}]({chapter.name}.md) | {', '.join(spoken(step.name) for step in chapter.steps)} "
         f"| [LaTeX]({chapter.name}.tex), [JSON]({chapter.name}.json) |"
         for chapter in chapters
     ]
