@@ -57,11 +57,16 @@ class Projection:
 def directions(model: Transformer) -> np.ndarray:
     """The sign vector of each model: the signs of the leading right singular vector of W_1, so that w1 > 0.
 
+    Where W_1 is zero, those of the embedding, so that e >= 0.
+
     Returns
     -------
     ndarray of +1 and -1, shape (M, d)
     """
-    inner = np.nan_to_num(_array(model.inner), nan=0.0, posinf=0.0, neginf=0.0)  # a training that ran away has no direction
+    inner, embedding = (  # a training that ran away has no direction
+        np.nan_to_num(_array(each), nan=0.0, posinf=0.0, neginf=0.0) for each in (model.inner, model.embedding)
+    )
+    inner = np.where((inner == 0.0).all(axis=(1, 2), keepdims=True), embedding[:, None, :], inner)
     leading = np.linalg.svd(inner)[2][:, 0, :]
     signs = np.where(leading < 0.0, -1.0, 1.0)
     return np.where(np.einsum("mrd,md->m", inner, signs) < 0.0, -1.0, 1.0)[:, None] * signs

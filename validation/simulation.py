@@ -74,15 +74,17 @@ def simulate(
     Raises
     ------
     ParameterError
-        If `steps` does not increase from at least 0.
+        If `steps` does not increase from at least 0, or `across` is of another shape or not across.
     """
     looks = [parameters.count("simulate", "steps", step, 0) for step in steps]
     if not looks or any(late <= early for early, late in zip(looks, looks[1:])):
         raise ParameterError("steps", "simulate", "increasing numbers of steps", list(steps))
     points = landscape.points("simulate", starts)
-    walker = _Descent(landscape, points, optimiser, config) if isinstance(optimiser, SGD) else _Adam(landscape, points, optimiser, config, across)
+    if across is not None:
+        across = _orthogonal(across, (len(points), config.dimension), np.abs(points).sum(axis=1))
     seen = []
     with np.errstate(over="ignore", invalid="ignore"):
+        walker = _Descent(landscape, points, optimiser, config) if isinstance(optimiser, SGD) else _Adam(landscape, points, optimiser, config, across)
         for step in range(looks[-1] + 1):
             if step:
                 walker.step()
@@ -90,6 +92,17 @@ def simulate(
                 seen.append(walker.points.copy())
         losses = np.stack([_finite(landscape.loss, points) for points in seen], axis=1)
     return Simulation(np.array(looks), losses, np.stack(seen, axis=1))
+
+
+def _orthogonal(across, shape: tuple[int, int], sizes: np.ndarray) -> np.ndarray:
+    """The part across alpha = (1, ..., 1), checked to be that but for what rounds off weights of these sizes in float32."""
+    found = np.array(across, dtype=np.float64)
+    if found.shape == shape:
+        with np.errstate(over="ignore", invalid="ignore"):
+            along, allowed = np.abs(found.sum(axis=1)), 1e-6 * (np.abs(found).sum(axis=1) + sizes)
+        if not (along > allowed).any():  # what is not finite is left to the simulation
+            return found
+    raise ParameterError("across", "simulate", f"an array of shape {shape} whose rows each add up to zero", across)
 
 
 def _finite(function, points: np.ndarray) -> np.ndarray:

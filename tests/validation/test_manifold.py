@@ -185,6 +185,13 @@ def test_without_an_mlp_alpha_is_given():
     assert found.residual.max() < 1e-14
 
 
+def test_without_an_mlp_alpha_is_that_of_the_embedding():
+    alpha = np.random.default_rng(0).choice([-1.0, 1.0], size=(4, 8))
+    found = project(manifold_(Transformer(CONFIG, 4), STARTS[:, 0], 0.0, alpha=alpha, attention=0.1))
+    assert np.array_equal(found.alpha, np.sign(STARTS[:, [0]]) * alpha) and np.array_equal(found.w1, np.zeros(4))
+    assert found.e == pytest.approx(np.abs(STARTS[:, 0]), abs=1e-14) and found.residual.max() < 1e-14
+
+
 def test_the_sign_of_alpha_is_that_which_makes_w1_positive():
     values, model, alpha = placed()
     with torch.no_grad():

@@ -227,6 +227,14 @@ def test_looks_are_at_the_steps_asked_for():
         assert (np.diff(every.losses) != 0).all()
 
 
+@pytest.mark.parametrize("across", [np.ones((3, 4)), np.zeros((3, 3)), np.zeros(4), [[1.0, -1.0, 0.5, 0.0]] * 3])
+def test_what_is_across_has_to_be_across(across):
+    config = TransformerConfig(length=16, dimension=4, hidden=8)
+    with pytest.raises(ParameterError, match="across"):
+        simulate(on(ABOVE, "transverse"), STARTS[:3], OPTIMISERS[1], config, [1], across=across)
+
+
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", ["reduced", "transverse"])
 @pytest.mark.parametrize("optimiser", OPTIMISERS, ids=lambda optimiser: optimiser.words)
 def test_a_start_that_is_not_finite_has_no_loss_and_leaves_the_others_alone(name, optimiser):
@@ -240,6 +248,9 @@ def test_a_start_that_is_not_finite_has_no_loss_and_leaves_the_others_alone(name
         assert np.isnan(found.losses[1]).all()
         assert np.array_equal(found.losses[[0, 2]], alone.losses[[0, 2]]) and np.array_equal(found.looks[[0, 2]], alone.looks[[0, 2]])
     bad = points.copy()
+    for value in (np.inf, -np.inf):
+        bad[1, 0] = value
+        assert np.isnan(simulate(model, bad, optimiser, CONFIG, [0, 1]).losses[1]).all()
     bad[1, 0] = 1e200  # its gradient overflows
     found = simulate(model, bad, optimiser, CONFIG, [0, 1, 50])
     assert not np.isfinite(found.losses[1]).any() and np.isnan(found.losses[1, 2])
