@@ -130,6 +130,10 @@ class TwinAdamW:
         """The configuration of the model whose twin has `config`."""
         return dataclasses.replace(config, dimension=self.dimension, hidden=self.hidden)
 
+    def factor(self, step: int, steps: int) -> float:
+        """The rate at a step, relative to its largest."""
+        return self.adam.factor(step, steps)
+
     def build(self, model: Transformer) -> torch.optim.Optimizer:
         """One group of weights for each number of entries."""
         groups = []

@@ -12,14 +12,14 @@ import numpy as np
 import torch
 
 from landscape.parameters import ParameterError
-from validation.transformer import Transformer
+from validation.transformer import NORMS, Transformer
 
 ATTENTION = ("query", "key", "value", "output")
 
 
 @torch.no_grad()
 def gaussian_(model: Transformer, std: float = 0.02, *, generator: torch.Generator | None = None) -> Transformer:
-    """Draw every weight from N(0, std^2); the bias is 0.
+    """Draw every weight from N(0, std^2); the bias is 0, and layer norm multiplies by 1 and adds 0.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def gaussian_(model: Transformer, std: float = 0.02, *, generator: torch.Generat
         Standard deviation of a weight.
     """
     for name, parameter in model.named_parameters():
-        if name == "bias":
+        if name == "bias" or any(f"_{kind}" in name for kind in NORMS):
             parameter.zero_()
         else:
             parameter.normal_(0.0, std, generator=generator)
@@ -90,6 +90,59 @@ def canonical_(
             getattr(model, name).normal_(0.0, 1.0, generator=generator).mul_(attention_std)
     model.bias.fill_(bias)
     return model
+
+
+@torch.no_grad()
+def simplex_(
+    model: Transformer, e, w, *, attention_std: float = 0.0, noise: float = 0.0, generator: torch.Generator | None = None,
+) -> Transformer:
+    """Put every model of S symbols on the canonical slice of rank S - 1, in a random orientation.
+
+    Embedding s is e times corner s of a regular simplex of unit vectors, positions are zero; W_1 and W_2 are 2|w| / sqrt S and
+    2w / sqrt S times the corners, one hidden unit for each (derivations/canonical-gap.md), as often as there are S more hidden
+    units, each copy smaller by the root of their number. What is left of the hidden units is zero.
+
+    Parameters
+    ----------
+    e, w : float
+    attention_std : float
+        The four attention matrices are drawn from N(0, attention_std^2).
+    noise : float
+        Standard deviation of what is added to every weight but the bias.
+
+    Raises
+    ------
+    ParameterError
+        If the model scales one vector by binary symbols, or d < S - 1, or r < S.
+    """
+    config = model.config
+    if config.symbols is None or config.dimension < config.symbols - 1 or config.hidden < config.symbols:
+        raise ParameterError("model", "simplex_", "one of S symbols with d at least S - 1 and r at least S", config)
+    count, dtype = config.symbols, model.embedding.dtype
+    copies = config.hidden // count
+    gaussian_(model, 0.0)
+    for index in range(model.members):
+        corners = simplex_corners(count, config.dimension, generator).to(dtype)
+        units = corners.repeat(copies, 1) * (2.0 / math.sqrt(count * copies))
+        model.embedding[index] = e * corners
+        model.inner[index, : count * copies] = abs(w) * units
+        model.outer[index, :, : count * copies] = w * units.T
+    if config.attention != "none":
+        for name in ATTENTION:
+            getattr(model, name).normal_(0.0, 1.0, generator=generator).mul_(attention_std)
+    for name, parameter in model.named_parameters():
+        if name != "bias":
+            parameter.add_(noise * torch.empty_like(parameter).normal_(generator=generator))
+    return model
+
+
+def simplex_corners(count: int, width: int, generator: torch.Generator | None = None) -> torch.Tensor:
+    """Corners of a regular simplex of unit vectors around 0, shape (count, width), turned at random; float64."""
+    drawn = torch.randn(width, count, dtype=torch.float64, generator=generator)
+    drawn -= drawn.mean(dim=1, keepdim=True)  # its columns add up to zero, and so do those of the nearest partial isometry
+    left, _, right = torch.linalg.svd(drawn, full_matrices=False)
+    rank = count - 1
+    return math.sqrt(count / rank) * (left[:, :rank] @ right[:rank]).T
 
 
 @torch.no_grad()
@@ -181,6 +234,23 @@ class CanonicalStart(EveryRun):
 
 
 @dataclass(frozen=True)
+class SimplexStart(EveryRun):
+    """The point (`e`, `w`) of the canonical slice of S symbols in a random orientation, with `noise` on every weight."""
+
+    e: float
+    w: float
+    noise: float = 0.02
+
+    def point(self, random: np.random.Generator) -> tuple[float, float]:
+        """The point (e, w); nothing is drawn."""
+        return self.e, self.w
+
+    def fill_(self, model: Transformer, point: tuple[float, float], generator: torch.Generator) -> None:
+        """Fill one model."""
+        simplex_(model, *point, noise=self.noise, generator=generator)
+
+
+@dataclass(frozen=True)
 class ManifoldStart(EveryRun):
     """The point (`e`, `w`) of the canonical slice, with attention on the manifold of rank one, b = 0, and `noise` on every weight."""
 
@@ -218,4 +288,4 @@ class GridStart:
         return ManifoldStart(self.e[row], self.w[column], self.noise, self.attention)
 
 
-Start = GaussianStart | CanonicalStart | ManifoldStart | GridStart
+Start = GaussianStart | CanonicalStart | SimplexStart | ManifoldStart | GridStart

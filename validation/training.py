@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,29 +22,52 @@ class SGD:
     """Plain stochastic gradient descent at a constant learning rate."""
 
     rate: float = 0.3
+    weight_decay: float = 0.0
 
     @property
     def words(self) -> str:
         """The optimiser as tables and figures spell it."""
         return f"SGD {self.rate:g}"
 
+    def factor(self, step: int, steps: int) -> float:
+        """The rate at a step, relative to `rate`: constant."""
+        return 1.0
+
     def build(self, model: Transformer) -> torch.optim.Optimizer:
-        return torch.optim.SGD(model.parameters(), lr=self.rate)
+        return torch.optim.SGD(model.parameters(), lr=self.rate, weight_decay=self.weight_decay)
 
 
 @dataclass(frozen=True)
 class AdamW:
-    """AdamW at a constant learning rate; it acts on each number alone, so on each model alone."""
+    """AdamW; it acts on each number alone, so on each model alone.
+
+    Parameters
+    ----------
+    rate : float
+        Constant; with `cosine` the largest: it rises in a line over the first `warm_up` of the steps, and falls by a cosine
+        to zero over the rest.
+    """
 
     rate: float = 5e-3
     betas: tuple[float, float] = (0.9, 0.95)
     weight_decay: float = 0.01
     eps: float = 1e-8
+    cosine: bool = False
+    warm_up: float = 0.02
 
     @property
     def words(self) -> str:
         """The optimiser as tables and figures spell it."""
         return f"AdamW {self.rate:g}"
+
+    def factor(self, step: int, steps: int) -> float:
+        """The rate at a step (from 1) of so many, relative to `rate`."""
+        if not self.cosine:
+            return 1.0
+        rising = max(1.0, self.warm_up * steps)
+        if step <= rising:
+            return step / rising
+        return 0.5 * (1.0 + math.cos(math.pi * (step - rising) / (steps - rising)))
 
     def build(self, model: Transformer) -> torch.optim.Optimizer:
         return torch.optim.AdamW(
@@ -53,6 +76,7 @@ class AdamW:
 
 
 Optimiser = SGD | AdamW
+AUTHORS = AdamW(2e-3, (0.9, 0.95), 1e-3, cosine=True)  # what the paper's own trainings use
 
 
 @dataclass(frozen=True)
@@ -111,6 +135,8 @@ class Curves:
         Steps done at each evaluation.
     held_out, held_out_error : ndarray of float64, shape (M, V)
         Mean loss of the held-out set and its standard error.
+    measures : dict of str to ndarray of float64, shape (M, V) or (M, V, k)
+        What else was measured at each evaluation.
     """
 
     steps: np.ndarray
@@ -118,6 +144,7 @@ class Curves:
     evaluated: np.ndarray
     held_out: np.ndarray
     held_out_error: np.ndarray
+    measures: dict[str, np.ndarray]
 
 
 @contextlib.contextmanager
@@ -164,6 +191,7 @@ def train(
     optimiser: Optimiser,
     schedule: Schedule,
     *,
+    measure: Callable[[Transformer, torch.Tensor], dict[str, np.ndarray]] | None = None,
     title: str = "training",
 ) -> Curves:
     """Train every model in place, each on the mean loss of its own batches.
@@ -175,16 +203,28 @@ def train(
     ----------
     batches : iterator of Tensor, shape (M, batch, n + 1)
     held_out : Tensor, shape (M, S, n + 1)
+    measure : callable, optional
+        Takes the models and the held-out sequences and gives arrays with a row for each model; called at each evaluation.
     """
     stepper = optimiser.build(model)
+    rates = [group["lr"] for group in stepper.param_groups]
     device = model.bias.device
     window = torch.zeros(model.members, dtype=torch.float64, device=device)
-    steps, training, evaluated, measured = [], [], [0], [evaluate(model, held_out)]
+    steps, training, evaluated, measured, seen = [], [], [], [], []
     since = 0
+
+    def look(step):
+        evaluated.append(step)
+        measured.append(evaluate(model, held_out))
+        seen.append({} if measure is None else measure(model, held_out))
+
+    look(0)
     for step in tqdm(range(1, schedule.steps + 1), desc=title, unit="step", disable=None, leave=False):
         stepper.zero_grad(set_to_none=True)
         losses = model.losses(next(batches).to(device)).mean(dim=(1, 2))
         losses.sum().backward()
+        for group, rate in zip(stepper.param_groups, rates):
+            group["lr"] = rate * optimiser.factor(step, schedule.steps)
         stepper.step()
         window += losses.detach()
         if schedule.logs(step):
@@ -193,8 +233,7 @@ def train(
             window.zero_()
             since = step
         if schedule.evaluates(step):
-            evaluated.append(step)
-            measured.append(evaluate(model, held_out))
+            look(step)
     means, errors = zip(*measured)
     return Curves(
         steps=np.array(steps),
@@ -202,4 +241,5 @@ def train(
         evaluated=np.array(evaluated),
         held_out=np.stack(means, axis=1),
         held_out_error=np.stack(errors, axis=1),
+        measures={name: np.stack([each[name] for each in seen], axis=1) for name in seen[0]},
     )

@@ -15,7 +15,7 @@ from landscape import plots
 from landscape.chains import Chain
 from landscape.outcomes import Label
 from landscape.parameters import ParameterError
-from validation import data, records
+from validation import data, measures, records
 from validation.manifold import project
 from validation.starts import Start
 from validation.training import Optimiser, Schedule, train
@@ -40,6 +40,8 @@ class Arm:
         Share of the decided runs for which the judged prediction has to come true.
     undecided : float
         Share of the runs that may end in between.
+    measure : str, optional
+        Name in `validation.measures` of what else is measured at each evaluation.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Arm:
     predict: Callable[[Arm, list[dict]], dict[str, list[str]]] = canonical_labels
     least: float = 1.0
     undecided: float = 0.0
+    measure: str | None = None
 
     def settings(self, seed: int, index: int) -> dict:
         """Everything that decides run `index`, as plain data."""
@@ -58,7 +61,8 @@ class Arm:
         for name in ("chain", "config", "start", "optimiser", "schedule"):
             part = self.start.at(index) if name == "start" else getattr(self, name)
             parts[name] = {"kind": type(part).__name__, **_plain(asdict(part))}
-        return {"arm": self.name, **parts, "seed": seed, "index": index}
+        measured = {} if self.measure is None else {"measure": self.measure}
+        return {"arm": self.name, **parts, **measured, "seed": seed, "index": index}
 
 
 def _plain(settings: dict) -> dict:
@@ -235,8 +239,10 @@ def run_arm(arm: Arm, runs: int, seed: int, folder: Path) -> list[dict]:
     ]
 
 
-def _finite(values: np.ndarray) -> list[float | None]:
-    """The numbers as plain data, None for what is not finite: a record is strict JSON."""
+def _finite(values: np.ndarray) -> list:
+    """The numbers, of one or two axes, as plain data, None for what is not finite: a record is strict JSON."""
+    if values.ndim > 1:
+        return [_finite(row) for row in values]
     return [value if math.isfinite(value) else None for value in values.tolist()]
 
 
@@ -249,27 +255,34 @@ def _train_together(arm: Arm, indices: list[int], seed: int) -> list[dict]:
         start.fill_(model, point, data.torch_generator(data.stream(seed, index, "weights")))
         points.append(point)
         models.append(model)
-    placed = project(stack(models))
-    across = placed.alpha * placed.across
     chains = [arm.chain] * len(indices)
     length, schedule = arm.config.length, arm.schedule
     model = stack(models)
+    placed = project(model) if arm.config.plain else None
     curves = train(
         model,
         data.batches(chains, [data.stream(seed, i, "training") for i in indices], length, schedule.batch),
         data.held_out(chains, [data.stream(seed, i, "held_out") for i in indices], length, schedule.held_out),
-        arm.optimiser, schedule, title=arm.name,
+        arm.optimiser, schedule, title=arm.name, measure=None if arm.measure is None else getattr(measures, arm.measure),
     )
-    ended = project(model)
-    return [
+    found = [
         {
-            "point": list(points[k]), "start": placed.points()[k].tolist(), "across": across[k].tolist(),
-            "end": _finite(ended.points()[k]), "off_manifold": _finite(np.array([placed.residual[k], ended.residual[k]])),
-            "steps": curves.steps.tolist(), "training": _finite(curves.training[k]),
+            "point": list(points[k]), "steps": curves.steps.tolist(), "training": _finite(curves.training[k]),
             "evaluated": curves.evaluated.tolist(), "held_out": _finite(curves.held_out[k]),
             "held_out_error": _finite(curves.held_out_error[k]),
+            **{name: _finite(values[k]) for name, values in curves.measures.items()},
         }
         for k in range(len(indices))
+    ]
+    if placed is None:
+        return found
+    across, ended = placed.alpha * placed.across, project(model)
+    return [
+        result | {
+            "start": placed.points()[k].tolist(), "across": across[k].tolist(), "end": _finite(ended.points()[k]),
+            "off_manifold": _finite(np.array([placed.residual[k], ended.residual[k]])),
+        }
+        for k, result in enumerate(found)
     ]
 
 
