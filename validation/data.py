@@ -67,3 +67,12 @@ def held_out(chains: Sequence[Chain], sources: Sequence[np.random.SeedSequence],
     """
     drawn = [chain.sample(length + 1, size, seed=source) for chain, source in zip(chains, sources, strict=True)]
     return torch.from_numpy(np.stack(drawn))
+
+
+def bigram_loss(chain: Chain, symbols: np.ndarray) -> float:
+    """Mean loss in nats of the chain's own bigram law on sequences, shape (S, n + 1): what a perfect model has on them."""
+    counts = np.zeros(chain.transition.shape)
+    np.add.at(counts, (symbols[:, :-1], symbols[:, 1:]), 1.0)
+    with np.errstate(divide="ignore"):
+        logarithms = np.where(counts > 0.0, np.log(chain.transition), 0.0)
+    return float(-(counts * logarithms).sum() / counts.sum())

@@ -94,6 +94,10 @@ class TransformerConfig:
         """Factor of the attention scores."""
         return 1.0 / math.sqrt(self.dimension // self.heads) if self.score_scale is None else self.score_scale
 
+    def build(self, members: int) -> Transformer:
+        """So many models of this kind, all weights zero."""
+        return Transformer(self, members)
+
     @property
     def plain(self) -> bool:
         """Whether it is the transformer of the derivations: binary symbols that scale one vector, one layer, ReLU, no layer norm."""
@@ -246,7 +250,7 @@ def stack(models: Sequence[Transformer]) -> Transformer:
     """
     if len({model.config for model in models}) != 1:
         raise ParameterError("models", "stack", "one or more models of one configuration", len(models))
-    together = Transformer(models[0].config, sum(model.members for model in models))
+    together = models[0].config.build(sum(model.members for model in models))
     states = [model.state_dict() for model in models]
     together.load_state_dict({name: torch.cat([state[name] for state in states]) for name in states[0]})
     return together

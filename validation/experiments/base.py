@@ -19,7 +19,7 @@ from validation import data, measures, records
 from validation.manifold import project
 from validation.starts import Start
 from validation.training import Optimiser, Schedule, train
-from validation.transformer import Transformer, TransformerConfig, stack
+from validation.transformer import TransformerConfig, stack
 
 
 def canonical_labels(arm: Arm, results: list[dict]) -> dict[str, list[str]]:
@@ -35,7 +35,8 @@ class Arm:
     Attributes
     ----------
     predict : callable
-        Takes the arm and its results and gives, by name of the predictor, a word for each run; the first is judged.
+        Takes the arm and its results and gives, by name of the predictor, a word for each run; the first is judged. None where
+        nothing was predicted: then an arm only fails if a run runs away or falls below the bigram loss.
     least : float
         Share of the decided runs for which the judged prediction has to come true.
     undecided : float
@@ -50,7 +51,7 @@ class Arm:
     start: Start
     optimiser: Optimiser
     schedule: Schedule
-    predict: Callable[[Arm, list[dict]], dict[str, list[str]]] = canonical_labels
+    predict: Callable[[Arm, list[dict]], dict[str, list[str]]] | None = canonical_labels
     least: float = 1.0
     undecided: float = 0.0
     measure: str | None = None
@@ -229,14 +230,19 @@ def run_arm(arm: Arm, runs: int, seed: int, folder: Path) -> list[dict]:
         for index, result in zip(missing, _train_together(arm, missing, seed)):
             records.save(folder, settings[index], result)
             results[index] = result
-    said = arm.predict(arm, results)
-    return [
-        result | {
-            "predictions": {name: words[k] for name, words in said.items()}, "predicted": next(iter(said.values()))[k],
-            "observed": real_limit(result["held_out"][-1], arm.chain),
-        }
-        for k, result in enumerate(results)
-    ]
+    said = {} if arm.predict is None else arm.predict(arm, results)
+    found = []
+    for k, result in enumerate(results):
+        words = {name: each[k] for name, each in said.items()}
+        first = {"predicted": next(iter(words.values()))} if words else {}
+        found.append(result | {"predictions": words, **first, "observed": real_limit(_corrected(result), arm.chain)})
+    return found
+
+
+def _corrected(result: dict) -> float | None:
+    """The last held-out loss, less what the chance of the held-out sequences added to the loss of the bigram law on them."""
+    loss = result["held_out"][-1]
+    return None if loss is None else loss - result.get("chance", 0.0)
 
 
 def _finite(values: np.ndarray) -> list:
@@ -251,7 +257,7 @@ def _train_together(arm: Arm, indices: list[int], seed: int) -> list[dict]:
     for index in indices:
         start = arm.start.at(index)
         point = start.point(np.random.default_rng(data.stream(seed, index, "point")))
-        model = Transformer(arm.config, 1)
+        model = arm.config.build(1)
         start.fill_(model, point, data.torch_generator(data.stream(seed, index, "weights")))
         points.append(point)
         models.append(model)
@@ -259,10 +265,9 @@ def _train_together(arm: Arm, indices: list[int], seed: int) -> list[dict]:
     length, schedule = arm.config.length, arm.schedule
     model = stack(models)
     placed = project(model) if arm.config.plain else None
+    unseen = data.held_out(chains, [data.stream(seed, i, "held_out") for i in indices], length, schedule.held_out)
     curves = train(
-        model,
-        data.batches(chains, [data.stream(seed, i, "training") for i in indices], length, schedule.batch),
-        data.held_out(chains, [data.stream(seed, i, "held_out") for i in indices], length, schedule.held_out),
+        model, data.batches(chains, [data.stream(seed, i, "training") for i in indices], length, schedule.batch), unseen,
         arm.optimiser, schedule, title=arm.name, measure=None if arm.measure is None else getattr(measures, arm.measure),
     )
     found = [
@@ -270,6 +275,7 @@ def _train_together(arm: Arm, indices: list[int], seed: int) -> list[dict]:
             "point": list(points[k]), "steps": curves.steps.tolist(), "training": _finite(curves.training[k]),
             "evaluated": curves.evaluated.tolist(), "held_out": _finite(curves.held_out[k]),
             "held_out_error": _finite(curves.held_out_error[k]),
+            "chance": data.bigram_loss(arm.chain, unseen[k].numpy()) - arm.chain.bigram_loss,
             **{name: _finite(values[k]) for name, values in curves.measures.items()},
         }
         for k in range(len(indices))
@@ -300,13 +306,16 @@ def judge(arm: Arm, results: list[dict]) -> Verdict:
     predictors = {
         name: accuracy([result["predictions"][name] for result in results], [result["observed"] for result in results]) for name in names
     }
-    first = accuracy([result["predicted"] for result in results], [result["observed"] for result in results])
+    judged = bool(results) and "predicted" in results[0]
+    said = [result["predicted"] if judged else "" for result in results]
+    first = accuracy(said, [result["observed"] for result in results])
     between = sum(result["observed"] == "between" for result in results)
     below = sum(_falls_below(arm.chain.bigram_loss, result) for result in results)
     ran_away = any(result["observed"] == "diverged" for result in results)
-    passed = first.right >= arm.least * first.decided and between <= arm.undecided * len(results) and not ran_away and below == 0
+    right = first.right >= arm.least * first.decided and between <= arm.undecided * len(results)
+    passed = (right or not judged) and not ran_away and below == 0
     return Verdict(
-        arm=arm.name, predicted=tally("predicted"), observed=tally("observed"), agree=first.right, runs=len(results),
+        arm=arm.name, predicted=tally("predicted") if judged else {}, observed=tally("observed"), agree=first.right, runs=len(results),
         interval=wilson(first.right, len(results)), below_bigram=below, passed=passed, predictors=predictors,
     )
 
