@@ -78,3 +78,8 @@ def attention_share(model: Transformer, symbols: torch.Tensor) -> dict[str, np.n
     added = model.attend(model.normed(stream, "attention_*"))
     ratio = (added.square().sum((1, 2, 3)) / stream.square().sum((1, 2, 3))).sqrt()
     return {"share": ratio.double().cpu().numpy()}
+
+
+def alpha(model, symbols: torch.Tensor) -> dict[str, np.ndarray]:
+    """``alpha``: the trainable direction of `validation.alpha`, shape (M, d)."""
+    return {"alpha": model.alpha.detach().double().cpu().numpy()}

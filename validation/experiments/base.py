@@ -310,7 +310,8 @@ def judge(arm: Arm, results: list[dict]) -> Verdict:
     said = [result["predicted"] if judged else "" for result in results]
     first = accuracy(said, [result["observed"] for result in results])
     between = sum(result["observed"] == "between" for result in results)
-    below = sum(_falls_below(arm.chain.bigram_loss, result) for result in results)
+    floor = getattr(arm.chain, "entropy_rate", arm.chain.bigram_loss)  # they differ where the chain is of higher order
+    below = sum(_falls_below(floor, result) for result in results)
     ran_away = any(result["observed"] == "diverged" for result in results)
     right = first.right >= arm.least * first.decided and between <= arm.undecided * len(results)
     passed = (right or not judged) and not ran_away and below == 0
