@@ -96,8 +96,8 @@ def table(outcome: Outcome, files: list[str]) -> str:
 
     lines = columns([("arm", "predicted", "observed", "agree", "95 % interval")] + [
         (
-            verdict.arm, words(verdict.predicted), words(verdict.observed), f"{verdict.agree}/{verdict.runs}",
-            f"[{verdict.interval[0]:.2f}, {verdict.interval[1]:.2f}]",
+            verdict.arm, words(verdict.predicted), words(verdict.observed),
+            *((f"{verdict.agree}/{verdict.runs}", f"[{verdict.interval[0]:.2f}, {verdict.interval[1]:.2f}]") if verdict.predicted else ("", "")),
         )
         for verdict in outcome.verdicts
     ])
@@ -105,9 +105,9 @@ def table(outcome: Outcome, files: list[str]) -> str:
     lines += predictors_table(outcome)
     lines.append("")
     for verdict in outcome.verdicts:
-        lines.append(f"{'confirmed' if verdict.passed else 'REFUTED':<12}{verdict.arm}")
+        lines.append(f"{verdict.word:<12}{verdict.arm}")
     for finding in outcome.findings:
-        lines.append(f"{'confirmed' if finding.passed else 'REFUTED':<12}{finding.statement}: {finding.observed} (wanted: {finding.tolerance})")
+        lines.append(f"{finding.word:<12}{finding.statement}: {finding.observed} (wanted: {finding.tolerance})")
     lines.append(f"{below} runs with a held-out loss below the bigram loss")
     return "\n".join(lines + [f"written     {path}" for path in files])
 

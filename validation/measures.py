@@ -82,4 +82,4 @@ def attention_share(model: Transformer, symbols: torch.Tensor) -> dict[str, np.n
 
 def alpha(model, symbols: torch.Tensor) -> dict[str, np.ndarray]:
     """``alpha``: the trainable direction of `validation.alpha`, shape (M, d)."""
-    return {"alpha": model.alpha.detach().double().cpu().numpy()}
+    return {"alpha": model.alpha.detach().double().cpu().numpy().copy()}

@@ -134,7 +134,10 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How often the judged prediction came true in one arm, and how often every predictor was right."""
+    """How often the judged prediction came true in one arm, and how often every predictor was right.
+
+    Where nothing was predicted, `predicted` is empty.
+    """
 
     arm: str
     predicted: dict[str, int]
@@ -146,6 +149,15 @@ class Verdict:
     passed: bool
     predictors: dict[str, Accuracy]
 
+    @property
+    def word(self) -> str:
+        """The verdict in one word."""
+        return "explored" if self.passed and not self.predicted else _word(self.passed)
+
+
+def _word(passed: bool) -> str:
+    return "confirmed" if passed else "REFUTED"
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -155,6 +167,11 @@ class Finding:
     tolerance: str
     observed: str
     passed: bool
+
+    @property
+    def word(self) -> str:
+        """The verdict in one word."""
+        return _word(self.passed)
 
 
 @dataclass(frozen=True)
