@@ -1,4 +1,4 @@
-"""`python -m validation list | run NAME`: train real transformers and judge the predictions."""
+"""`python -m validation list | run NAME | report`: train real transformers and judge the predictions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 
 from landscape.command import COUNT, run_command, strict_json
 from landscape.files import write_text
-from validation import experiments, records
+from validation import experiments, records, report
 from validation.experiments.base import Outcome, conduct
 
 
@@ -53,8 +53,21 @@ def run(name, quick, runs, seed, out, publish, as_json):
         click.echo()
     outcome = conduct(experiment, quick=quick, seed=seed, folder=folder, runs=runs)
     drawn = experiment.draw(outcome, folder)
-    files = [str(path) for path in (*drawn, *(published(outcome, drawn) if publish else []))]
+    files = [str(path) for path in (*drawn, recorded(outcome, folder), *(published(outcome, drawn) if publish else []))]
     click.echo(strict_json(as_data(outcome, files)) if as_json else table(outcome, files))
+
+
+@cli.command("report")
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path), default=report.RESULTS, metavar="[DIR]")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def write_report(folder, as_json):
+    """Put all outcomes of DIR (by default the committed ones) on one page, as Markdown and HTML."""
+    try:
+        paths = report.write(folder)
+    except (OSError, ValueError) as error:
+        raise click.UsageError(f"Invalid value for 'DIR': {error}.") from None
+    files = [str(path) for path in paths]
+    click.echo(strict_json({"files": files}) if as_json else "\n".join(f"written     {path}" for path in files))
 
 
 def usable(folder: Path) -> Path:
@@ -68,13 +81,20 @@ def usable(folder: Path) -> Path:
     return folder
 
 
-def published(outcome: Outcome, drawn: list[Path]) -> list[Path]:
-    """Put the figures and what came out, without the runs, where they are committed; from the root of a checkout."""
-    table = Path("validation") / "results" / f"{outcome.experiment.name}.json"
-    table.parent.mkdir(exist_ok=True)
+def recorded(outcome: Outcome, folder: Path) -> Path:
+    """Write what came out, without the runs, beside their records."""
     found = {key: value for key, value in as_data(outcome, []).items() if key not in ("records", "files")}
     command = " ".join(["python -m validation", *sys.argv[1:]])
-    write_text(table, strict_json(found | {"command": command, "versions": records.versions()}) + "\n")
+    path = folder / "outcome.json"
+    write_text(path, strict_json(found | {"command": command, "versions": records.versions()}) + "\n")
+    return path
+
+
+def published(outcome: Outcome, drawn: list[Path]) -> list[Path]:
+    """Copy figures and outcome to where they are committed; from the root of a checkout."""
+    table = report.RESULTS / f"{outcome.experiment.name}.json"
+    table.parent.mkdir(exist_ok=True)
+    shutil.copy(drawn[0].parent / "outcome.json", table)
     return [*(Path(shutil.copy(path, "figures")) for path in drawn), table]
 
 

@@ -37,13 +37,13 @@ def run(*arguments):
 
 
 def test_a_run_prints_one_json_object_and_resumes(tiny, tmp_path, monkeypatch):
-    done = run("--runs", 2, "--seed", 7, "--json", "--out", tmp_path)
+    done = run("--quick", "--runs", 2, "--seed", 7, "--json", "--out", tmp_path)
     assert done.exit_code == 0
     data = json.loads(done.stdout, parse_constant=lambda name: pytest.fail(name))
     assert len(data["verdicts"]) == 4 and all(len(results) == 2 for results in data["records"].values())
-    assert len(list(tmp_path.glob("run-*.json"))) == 8 and len(data["files"]) == 2
+    assert len(list(tmp_path.glob("run-*.json"))) == 8 and len(data["files"]) == 3
     monkeypatch.setattr(base, "_train_together", lambda *arguments: pytest.fail("trained again"))
-    assert run("--runs", 2, "--seed", 7, "--json", "--out", tmp_path).stdout == done.stdout
+    assert run("--quick", "--runs", 2, "--seed", 7, "--json", "--out", tmp_path).stdout == done.stdout
 
 
 def test_the_prediction_is_told_before_the_verdict(tiny, tmp_path):

@@ -107,12 +107,12 @@ def test_the_prediction_is_that_of_the_basin_map(tmp_path):
 
 
 def test_real_training_obeys_the_map(tmp_path):
-    """900 steps of the two arms of init_comparison, fewer runs and a smaller held-out set."""
+    """900 steps of the arms of init_comparison, fewer runs and a smaller held-out set."""
     for arm in arms(quick=True):
         short = dataclasses.replace(arm, schedule=Schedule(steps=900, evaluate_every=900, held_out=2048))
         results = base.run_arm(short, 2, 1, tmp_path)
         assert [result["observed"] for result in results] == [result["predicted"] for result in results]
-        assert {result["observed"] for result in results} == {"global" if "around" in arm.name else "local"}
+        assert {result["observed"] for result in results} == {"global" if "around" in arm.name or "(0.2, 0.3)" in arm.name else "local"}
 
 
 def test_the_command_line(run_python, tmp_path):

@@ -1,0 +1,217 @@
+"""One page of all committed outcomes: what was claimed, predicted and seen, as Markdown and as HTML with its figures inside."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from landscape.files import write_text
+from validation.claims import CLAIMS, Arms, Claim, Findings, Step
+
+RESULTS = Path("validation") / "results"
+TITLE = "What real trainings say"
+INTRODUCTION = (
+    "Each experiment stated its prediction, horizon, criterion of success and tolerance before it trained. What failed is called refuted. "
+    "Written by `python -m validation report` from the outcomes beside it; `python -m validation run NAME --publish` repeats one."
+)
+
+
+@dataclass(frozen=True)
+class Heading:
+    level: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    text: str
+
+
+@dataclass(frozen=True)
+class Table:
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Image:
+    path: Path
+    text: str
+
+
+Block = Heading | Paragraph | Table | Image
+
+
+def outcomes(folder: Path) -> dict[str, dict]:
+    """Outcomes of a folder by the name of their experiment: NAME.json in it, or NAME/outcome.json.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or a file is not an outcome.
+    """
+    found = {}
+    for path in sorted([*folder.glob("*.json"), *folder.glob("*/outcome.json")]):
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(data, dict) or not {"name", "prediction", "verdicts", "findings"} <= data.keys():
+            raise ValueError(f"{path} is not the outcome of an experiment")
+        found[data["name"]] = data
+    if not found:
+        raise ValueError(f"no outcomes in {folder}")
+    return dict(sorted(found.items()))
+
+
+# --- claims --------------------------------------------------------------------------------------------------
+
+
+def decided(claim: Claim, found: dict[str, dict]) -> tuple[str, str]:
+    """The verdict on a claim, and what it rests on; "not run" where an experiment is missing."""
+    if isinstance(claim.decided_by[0], Step):
+        links = ", ".join(f"[step](../../derivations/{step.address})" for step in claim.decided_by)
+        return "derived", links
+    borne, of, seen = 0, 0, []
+    for each in claim.decided_by:
+        if each.experiment not in found:
+            return "not run", f"`{each.experiment}`"
+        count, total, words = _counted(each, found[each.experiment])
+        if total == 0:
+            return "not run", f"`{each.experiment}`, in full"
+        borne, of = borne + count, of + total
+        seen.append(words)
+    word = "confirmed" if borne == of else "refuted" if borne == 0 else f"in part: {borne} of {of}"
+    return word, "; ".join(dict.fromkeys(seen)) + (f". {borne} of {of} runs" if isinstance(claim.decided_by[0], Arms) else "")
+
+
+def _counted(each: Findings | Arms, outcome: dict) -> tuple[int, int, str]:
+    name = f"`{each.experiment}`"
+    if isinstance(each, Findings):
+        rows = [row for row in outcome["findings"] if each.contains in row["statement"]]
+        return sum(row["passed"] != each.refuted for row in rows), len(rows), f"{name}: " + ", ".join(row["observed"] for row in rows[:6])
+    rows = [row for row in outcome["verdicts"] if all(text in row["arm"] for text in each.contains)]
+    count = sum(row["agree"] if each.ended is None else row["observed"].get(each.ended, 0) for row in rows)
+    return count, sum(row["runs"] for row in rows), name
+
+
+def claims_table(found: dict[str, dict]) -> Table:
+    """Every claim with its verdict."""
+    rows = []
+    for claim in CLAIMS:
+        word, seen = decided(claim, found)
+        rows.append((claim.who, claim.text, word, seen + (f" ({claim.note})" if claim.note else "")))
+    return Table(("who", "claim or doubt", "verdict", "seen"), tuple(rows))
+
+
+# --- experiments ------------------------------------------------------------------------------------------------
+
+
+def section(outcome: dict, figure: Path) -> list[Block]:
+    """One experiment: prediction, arms, findings, figure, command."""
+    def words(counts):
+        return ", ".join(f"{count} {word}" for word, count in counts.items()) or "nothing"
+
+    arms = tuple(
+        (
+            row["arm"], words(row["predicted"]), words(row["observed"]), str(row["runs"]),
+            f"{row['agree']} of {row['runs']} [{row['interval'][0]:.2f}, {row['interval'][1]:.2f}]" if row["predicted"] else "", verdict(row),
+        )
+        for row in outcome["verdicts"]
+    )
+    blocks: list[Block] = [
+        Heading(2, outcome["name"]), Paragraph(f"**Predicted.** {outcome['prediction']}"),
+        Paragraph(f"**Horizon.** {outcome['horizon']} **Success.** {outcome['success']} **Tolerance.** {outcome['tolerance']}"),
+        Table(("arm", "predicted", "seen", "runs", "as predicted [95 %]", "verdict"), arms),
+    ]
+    if outcome["findings"]:
+        rows = tuple((row["statement"], row["tolerance"], row["observed"], verdict(row)) for row in outcome["findings"])
+        blocks.append(Table(("finding", "wanted", "seen", "verdict"), rows))
+    below = sum(row["below_bigram"] for row in outcome["verdicts"])
+    blocks.append(Paragraph(
+        f"{below} runs with a held-out loss more than 4 standard errors below the floor. Again: `{outcome.get('command', 'python -m validation run ' + outcome['name'])}`"
+    ))
+    if figure.exists():
+        blocks.append(Image(figure, outcome["name"]))
+    return blocks
+
+
+def verdict(row: dict) -> str:
+    """Of an arm or a finding."""
+    if row["passed"]:
+        return "explored" if row.get("predicted") == {} else "confirmed"
+    return "**refuted**"
+
+
+def page(folder: Path, figures: Path) -> list[Block]:
+    """The whole report."""
+    found = outcomes(folder)
+    blocks: list[Block] = [Heading(1, TITLE), Paragraph(INTRODUCTION), Heading(2, "Claims and doubts"), claims_table(found)]
+    for name, outcome in found.items():
+        beside = folder / name / f"{name}.png"
+        blocks += section(outcome, beside if beside.exists() else figures / f"{name}.png")
+    return blocks
+
+
+# --- text -------------------------------------------------------------------------------------------------------
+
+
+def markdown(blocks: Iterable[Block], folder: Path) -> str:
+    """The page as Markdown, with figures linked from `folder`."""
+    parts = []
+    for block in blocks:
+        if isinstance(block, Heading):
+            parts.append("#" * block.level + " " + block.text)
+        elif isinstance(block, Paragraph):
+            parts.append(block.text)
+        elif isinstance(block, Image):
+            parts.append(f"![{block.text}]({Path(os.path.relpath(block.path, folder)).as_posix()})")
+        else:
+            lines = [block.head, tuple("---" for _ in block.head), *block.rows]
+            parts.append("\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines))
+    return "\n\n".join(parts) + "\n"
+
+
+STYLE = (
+    "body{font:15px/1.45 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em;color:#222}"
+    "table{border-collapse:collapse;margin:1em 0;font-size:13px}td,th{border-bottom:1px solid #ccc;padding:.25em .6em;text-align:left;vertical-align:top}"
+    "img{max-width:100%}code{background:#f2f2f2;padding:0 .2em}"
+)
+
+
+def page_html(blocks: Iterable[Block]) -> str:
+    """The page as HTML that needs no other file."""
+    parts = [f"<!doctype html><html lang=en><meta charset=utf-8><title>{TITLE}</title><style>{STYLE}</style><body>"]
+    for block in blocks:
+        if isinstance(block, Heading):
+            parts.append(f"<h{block.level}>{_inline(block.text)}</h{block.level}>")
+        elif isinstance(block, Paragraph):
+            parts.append(f"<p>{_inline(block.text)}</p>")
+        elif isinstance(block, Image):
+            content = base64.b64encode(block.path.read_bytes()).decode("ascii")
+            parts.append(f'<img alt="{html.escape(block.text)}" src="data:image/png;base64,{content}">')
+        else:
+            rows = ["".join(f"<th>{_inline(cell)}</th>" for cell in block.head)]
+            rows += ["".join(f"<td>{_inline(cell)}</td>" for cell in row) for row in block.rows]
+            parts.append("<table>" + "".join(f"<tr>{row}</tr>" for row in rows) + "</table>")
+    return "\n".join(parts) + "</body></html>\n"
+
+
+def _inline(text: str) -> str:
+    """Code, bold type and the words of links, in HTML."""
+    text = html.escape(text, quote=False)
+    for pattern, form in ((r"`([^`]*)`", r"<code>\1</code>"), (r"\*\*([^*]+)\*\*", r"<b>\1</b>"), (r"\[([^\]]*)\]\([^)]*\)", r"\1")):
+        text = re.sub(pattern, form, text)
+    return text
+
+
+def write(folder: Path, figures: Path = Path("figures")) -> list[Path]:
+    """Write report.md and report.html beside the outcomes of a folder."""
+    blocks = page(folder, figures)
+    paths = [folder / "report.md", folder / "report.html"]
+    write_text(paths[0], markdown(blocks, folder))
+    write_text(paths[1], page_html(blocks))
+    return paths
