@@ -67,7 +67,7 @@ CLAIMS = (
     Claim("authors", "With five states a Gaussian start reaches the bigram loss or not, depending on p: SGD", (Arms("multistate", ("S = 5", "SGD 0.3")),)),
     Claim("authors", "The same under AdamW", (Arms("multistate", ("S = 5", "AdamW")),), "above the threshold runs stop on plateaus between the two losses"),
     Claim("authors", "In training from Gaussian starts weights come to rank one (two states)", (Findings("low_rank", "comes to rank one"),)),
-    Claim("authors", "Weights that start at low rank keep it, with two states and with five", (Findings("low_rank", "a start of rank one keeps it"), Findings("multistate", "keeps rank 4"))),
+    Claim("authors", "Weights that start at low rank keep it, with two states and with five", (Findings("low_rank", "a start of rank one"), Findings("multistate", "keeps rank 4"))),
     Claim("authors", "Weight decay is what leads to low rank", (Findings("low_rank", "weight decay lowers the rank"),)),
     Claim("authors", "Embedding and attention always come to share one direction", (Findings("low_rank", "share one direction"),)),
     Claim("reviewer", "x_n, W_Q and W_K need not align after training from a random start", (Findings("low_rank", "W_Q, W_K and W_V come to share", True),)),

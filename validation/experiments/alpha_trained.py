@@ -95,8 +95,9 @@ def draw(outcome: Outcome, folder: Path) -> list[Path]:
     axes[0, 1].set_yscale("log")
     for axis in axes[0]:
         axis.set_xscale("symlog", linthresh=1.0)
+        axis.set_xlim(left=0.0)
         axis.set_xlabel("rate x steps")
-    axes[0, 0].legend(fontsize=6, frameon=False)
+    axes[0, 1].legend(*axes[0, 0].get_legend_handles_labels(), fontsize=6, loc="center right", frameon=False)
     figure.suptitle("alpha as a trainable vector: its length moves, SGD keeps its direction", fontsize=10)
     return save_figure(figure, folder, "alpha_trained")
 

@@ -10,13 +10,15 @@ import numpy as np
 from landscape import plots
 from landscape.chains import BinaryChain
 from validation.experiments.base import Arm, Experiment, Finding, Outcome, save_figure
-from validation.starts import CanonicalStart, GaussianStart
+from validation.starts import GaussianStart, ManifoldStart
 from validation.training import AdamW, Schedule
 from validation.transformer import TransformerConfig
 
 CONFIG = TransformerConfig(length=64, dimension=8, hidden=32)
 CHAINS = (BinaryChain(0.2, 0.3), BinaryChain(0.5, 0.8))
-STARTS = {"N(0, 0.02)": GaussianStart(0.02), "rank one, (1, -1)": CanonicalStart(1.0, -1.0, 0.0, 0.0)}
+STARTS = {
+    "N(0, 0.02)": GaussianStart(0.02), "rank one, (1, -1)": ManifoldStart(1.0, -1.0), "rank one and noise 0.02, (1, -1)": ManifoldStart(1.0, -1.0, 0.02),
+}
 DECAYS = (0.01, 0.0)
 SCHEDULE = Schedule(steps=2000, evaluate_every=100, held_out=512)
 MATRICES = ("W1", "W2", "W_V", "W_QK", "embeddings")
@@ -54,7 +56,7 @@ def summary(outcome: Outcome) -> dict:
 def findings(outcome: Outcome) -> list[Finding]:
     """What the rebuttal says of trainings from Gaussian starts, and of low-rank starts."""
     gaussian = [arm for arm in outcome.arms if isinstance(arm.start, GaussianStart)]
-    others = [arm for arm in outcome.arms if arm not in gaussian]
+    exact, noisy = ([arm for arm in outcome.arms if isinstance(arm.start, ManifoldStart) and bool(arm.start.noise) == off] for off in (False, True))
 
     def lowest(arms, key, column=0):
         return min(float(ended(outcome, arm, key)[:, column].min()) for arm in arms)
@@ -86,15 +88,16 @@ def findings(outcome: Outcome) -> list[Finding]:
             "from N(0, 0.02) weight decay lowers the rank of W1", "median energy in one direction higher by at least 5 points",
             f"{with_decay:.1%} against {without:.1%} without", with_decay - without >= 0.05,
         ))
-    kept = min(lowest(others, f"energy {name}") for name in ("W1", "W2", "embeddings"))
-    found.append(Finding("a start of rank one keeps it", "at least 99 % of the energy of W1, W2 and embeddings in one direction, in every run", f"lowest {kept:.1%}", kept >= 0.99))
+    for words, arms, least in (("a start of rank one keeps it", exact, 0.99), ("a start of rank one and noise keeps one leading direction", noisy, 0.9)):
+        kept = min(lowest(arms, f"energy {name}") for name in ("W1", "W2", "embeddings"))
+        found.append(Finding(words, f"at least {least:.0%} of the energy of W1, W2 and embeddings in one direction, in every run", f"lowest {kept:.1%}", kept >= least))
     return found
 
 
 def draw(outcome: Outcome, folder: Path) -> list[Path]:
     """Energy in the top direction of each matrix over the steps: median and range of the runs."""
-    rows = len(outcome.arms) // 2
-    figure, axes = plots.new_figure(rows, 2, 8.2, 2.1 * rows + 0.6)
+    rows = len(outcome.arms) // len(STARTS)
+    figure, axes = plots.new_figure(rows, len(STARTS), 10.0, 2.1 * rows + 0.6)
     for axis, arm in zip(axes.flat, outcome.arms):
         results = outcome.results[arm.name]
         for k, name in enumerate(MATRICES):
@@ -116,7 +119,7 @@ EXPERIMENT = Experiment(
     name="low_rank",
     prediction="What the authors' rebuttal claims and a reviewer doubts: in training from N(0, 0.02) W_1, W_2, W_V, W_Q^T W_K and the embeddings "
     "come to rank one; embedding, W_Q, W_K, W_V and W_1 come to share one direction, and its entries are of one size (signs); weight decay lowers the rank. "
-    "A start of rank one keeps it.",
+    "A start of rank one keeps it, and with noise 0.02 on every weight keeps one leading direction.",
     horizon="2000 steps of AdamW at rate 0.005, with weight decay 0.01 and in full without. Batches of 16 sequences of 64 symbols, d = 8, r = 32.",
     success="The findings; each is of every run of its arms.",
     tolerance="As each finding says.",
