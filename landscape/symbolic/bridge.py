@@ -190,6 +190,14 @@ DYNAMICS = (
     ),
 )
 
+
+def _gaussian(words: str, local: int) -> tuple[Ended, ...]:
+    """What became of Gaussian starts above the threshold, by chain."""
+    return tuple(
+        Ended("init_comparison", f"N(0, 0.02), {words}, ({law})", "ended: local", local, 12) for law in ("0.5, 0.8", "0.7, 0.7", "0.9, 0.9", "0.95, 0.6")
+    )
+
+
 # --- predictions -----------------------------------------------------------------------------------------
 
 PREDICTIONS = (
@@ -222,8 +230,8 @@ PREDICTIONS = (
         {
             CANONICAL: cell(PROVED, Derived("canonical-limits", "reaches_local_minimum"), note="From every $|e|<1$, $|w|<0.1$."),
             GENERIC: cell(OPEN, Derived(_ACROSS, "embedding"), note="The plateau next to such a start is a local minimum in any width; that the flow ends there is measured alone."),
-            SGD: cell(MEASURED, Ended("init_comparison", "N(0, 0.02), SGD", "ended: local", 12, 12)),
-            ADAM: cell(REFUTED, Ended("init_comparison", "N(0, 0.02), AdamW", "ended: local", 0, 12), note="A waiting time: at 500 steps all are still there, at 1500 none."),
+            SGD: cell(MEASURED, *_gaussian("SGD 0.3", 12)),
+            ADAM: cell(REFUTED, *_gaussian("AdamW 0.005", 0), note="A waiting time, which depends on the precision (see 3): at $(0.5,0.8)$ all are still there at 500 steps, and none at 1500."),
         },
     ),
     Statement(
@@ -233,8 +241,11 @@ PREDICTIONS = (
             CANONICAL: cell(PROVED, Derived("canonical-limits", "reaches_optimum")),
             ATTENTION: cell(OPEN),
             REDUCED: cell(MEASURED, Verified("tests/test_reduced.py", "test_the_recommended_start_is_safe_on_both_sides"), note="By flow, on a grid of chains and speeds; with a part across too."),
-            SGD: cell(MEASURED, Ended("init_comparison", "around (1, -1), SGD", "ended: global", 12, 12), note="At $(p,q)=(0.5,0.8)$, with $N(0,0.02^2)$ around it and in the attention."),
-            ADAM: cell(MEASURED, Ended("init_comparison", "around (1, -1), AdamW", "ended: global", 12, 12), note="Likewise."),
+            SGD: cell(
+                REFUTED, Ended("init_comparison", "around (1, -1), SGD", "ended: global", 78, 84), Ended("init_comparison", "around (1, -1), SGD 0.3, (0.95, 0.6)", "ended: global", 6, 12),
+                note="At six of seven $(p,q)$ all 72 runs; at $(0.95,0.6)$ 6 of 12 hover above the bigram loss at this rate, none at the unigram loss.",
+            ),
+            ADAM: cell(MEASURED, Ended("init_comparison", "around (1, -1), AdamW", "ended: global", 84, 84), note="At seven $(p,q)$ on both sides."),
         },
     ),
 )

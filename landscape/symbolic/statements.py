@@ -58,7 +58,7 @@ class Ended:
     of: int
 
     def link(self, chapters) -> tuple[str, str]:
-        return f"`{self.experiment}`, {self.count} of {self.of}", results(self.experiment)
+        return f"`{self.experiment}`, {self.arms}: {self.count} of {self.of}", results(self.experiment)
 
 
 @dataclass(frozen=True)
