@@ -174,7 +174,7 @@ def evaluate(model: Transformer, symbols: torch.Tensor) -> tuple[np.ndarray, np.
         In nats per symbol. The error comes from the spread of the S sequence means, which are independent.
     """
     members, _, symbols_each = symbols.shape
-    portion = max(1, SCORES_AT_ONCE // (members * symbols_each**2))
+    portion = max(16, SCORES_AT_ONCE // (members * symbols_each**2))
     device = model.bias.device
     means = torch.cat(
         [model.losses(part.to(device)).double().mean(-1) for part in symbols.split(portion, dim=1)], dim=1

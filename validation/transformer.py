@@ -15,7 +15,7 @@ from torch import nn
 
 from landscape import parameters
 from landscape.parameters import ParameterError
-from validation.attention import attended
+from validation.shifted import averages
 
 ATTENTIONS = ("softmax", "linear", "none")
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
@@ -157,11 +157,10 @@ class Transformer(nn.Module):
 
     def attend_states(self, symbols: torch.Tensor) -> torch.Tensor | None:
         """What softmax attention adds to the residual stream of symbols; None where `attend` has to be asked."""
-        states = self.positions[:, : symbols.shape[-1]].tile(1, 2, 1)
-        states = states + self.embedding[:, None, :] * (torch.arange(states.shape[1], device=states.device) >= symbols.shape[-1])[:, None]
-        queries, keys, values = (torch.bmm(states, getattr(self, name).mT) for name in ("query", "key", "value"))
-        found = attended(symbols, queries, keys, values, self.config.scale)
-        return None if found is None else _apply(self.output, found)
+        places = self.positions[:, : symbols.shape[-1]]
+        matrices = (self.query, self.key, torch.bmm(self.output, self.value))
+        pairs = [(torch.bmm(places, matrix.mT), torch.einsum("mij,mj->mi", matrix, self.embedding)) for matrix in matrices]
+        return averages(symbols, *pairs, self.config.scale)
 
     def attend(self, stream: torch.Tensor, layer: int = 0) -> torch.Tensor:
         """What the attention of a layer adds to the residual stream, shape (M, B, n, d)."""
