@@ -7,8 +7,6 @@ torch = pytest.importorskip("torch")
 
 from validation import shifted  # noqa: E402
 from validation.shifted import BLOCK, REACH, SHIFTS, averages  # noqa: E402
-from validation.starts import gaussian_  # noqa: E402
-from validation.transformer import Transformer, TransformerConfig  # noqa: E402
 
 SCALE = 0.5
 
