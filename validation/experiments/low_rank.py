@@ -104,7 +104,7 @@ def draw(outcome: Outcome, folder: Path) -> list[Path]:
             values = np.array([[row[0] for row in result[f"energy {name}"]] for result in results], dtype=float)
             axis.fill_between(results[0]["evaluated"], values.min(axis=0), values.max(axis=0), color=f"C{k}", alpha=0.15, linewidth=0)
             axis.plot(results[0]["evaluated"], np.median(values, axis=0), color=f"C{k}", linewidth=1.4, label=name)
-        axis.set_title(arm.name, fontsize=8.5)
+        axis.set_title(arm.name, fontsize=7.5)
         axis.set_ylim(0.0, 1.03)
     for axis in axes[:, 0]:
         axis.set_ylabel("energy in one direction", fontsize=8)
