@@ -73,7 +73,7 @@ CLAIMS = (
     Claim("reviewer", "x_n, W_Q and W_K need not align after training from a random start", (Findings("low_rank", "W_Q, W_K and W_V come to share", True),)),
     Claim("authors", "That direction is one of signs", (Findings("low_rank", "is one of signs"), Findings("alpha_trained", "comes to signs"))),
     Claim("authors", "The loss does not depend on a trainable alpha, as its length is constant", (Findings("alpha_trained", "stays constant (the authors)"),),
-          "at a fixed length it does not ([derived](../../derivations/attention-gap.md#11-independence)); the length moves, by little"),
+          "at a fixed length it does not ([derived](../../derivations/attention-gap.md#11-independence)); the length moves"),
     Claim("reviewer", "The length of a trainable alpha changes", (Findings("alpha_trained", "stays constant (the authors)", True),)),
     Claim("authors", "Attention scores are learnt too: a is trainable (Eq. 45)", (Step("attention-gap.md#1-score"),)),
     Claim("reviewer", "Two definitions of a circulate; they are equivalent up to where the scalar sits", (Step("attention-gap.md#5-a-in-multiples"), Step("attention-gap.md#6-a-value-alone"))),

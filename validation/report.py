@@ -149,7 +149,12 @@ def verdict(row: dict) -> str:
 def page(folder: Path, figures: Path) -> list[Block]:
     """The whole report."""
     found = outcomes(folder)
-    blocks: list[Block] = [Heading(1, TITLE), Paragraph(INTRODUCTION), Heading(2, "Claims and doubts"), claims_table(found)]
+    claims = claims_table(found)
+    words = [row[2].split(":")[0] for row in claims.rows]
+    counts = ", ".join(f"{words.count(word)} {word}" for word in ("confirmed", "derived", "in part", "refuted", "not run") if word in words)
+    blocks: list[Block] = [
+        Heading(1, TITLE), Paragraph(INTRODUCTION), Heading(2, "Claims and doubts"), Paragraph(f"Of {len(words)} claims of the authors and doubts of the reviewers: {counts}."), claims,
+    ]
     for name, outcome in found.items():
         beside = folder / name / f"{name}.png"
         blocks += section(outcome, beside if beside.exists() else figures / f"{name}.png")

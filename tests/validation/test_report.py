@@ -80,6 +80,11 @@ def test_the_committed_page_is_that_of_the_committed_outcomes():
     assert (COMMITTED / "report.md").read_text(encoding="utf-8") == written
 
 
+def test_no_committed_run_is_better_than_its_chain_allows():
+    for found in report.outcomes(COMMITTED).values():
+        assert not any(row["below_bigram"] for row in found["verdicts"]), found["name"]
+
+
 def test_every_experiment_has_a_committed_outcome_and_every_claim_a_verdict():
     found = report.outcomes(COMMITTED)
     assert set(found) == set(experiments.names())
