@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +17,7 @@ from landscape import parameters
 from validation.transformer import Transformer
 
 SCORES_AT_ONCE = 2**22
+SYMBOLS_A_THREAD = 2**16  # in the batches of a step: with fewer, a second thread does not pay
 
 
 @dataclass(frozen=True)
@@ -149,7 +152,7 @@ class Curves:
 
 @contextlib.contextmanager
 def one_thread():
-    """Let torch use one processor thread: nearly as fast as two at these sizes, and faster where cores are shared."""
+    """Let torch use one processor thread: its threads wait for each other at every operation, those of `_parts` at every step."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -206,34 +209,35 @@ def train(
     measure : callable, optional
         Takes the models and the held-out sequences and gives arrays with a row for each model; called at each evaluation.
     """
-    stepper = optimiser.build(model)
-    rates = [group["lr"] for group in stepper.param_groups]
+    parts = _parts(model, schedule.batch * (held_out.shape[-1] - 1))
+    steppers = [optimiser.build(part) for part in parts]
+    rates = [group["lr"] for group in steppers[0].param_groups]
+    sizes = [part.members for part in parts]
     device = model.bias.device
     window = torch.zeros(model.members, dtype=torch.float64, device=device)
     steps, training, evaluated, measured, seen = [], [], [], [], []
     since = 0
+    with ThreadPoolExecutor(len(parts), initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        run = map if len(parts) == 1 else pool.map
 
-    def look(step):
-        evaluated.append(step)
-        measured.append(evaluate(model, held_out))
-        seen.append({} if measure is None else measure(model, held_out))
+        def look(step):
+            evaluated.append(step)
+            measured.append([np.concatenate(found) for found in zip(*run(evaluate, parts, held_out.split(sizes)))])
+            seen.append({} if measure is None else measure(model, held_out))
 
-    look(0)
-    for step in tqdm(range(1, schedule.steps + 1), desc=title, unit="step", disable=None, leave=False):
-        stepper.zero_grad(set_to_none=True)
-        losses = model.losses(next(batches).to(device)).mean(dim=(1, 2))
-        losses.sum().backward()
-        for group, rate in zip(stepper.param_groups, rates):
-            group["lr"] = rate * optimiser.factor(step, schedule.steps)
-        stepper.step()
-        window += losses.detach()
-        if schedule.logs(step):
-            steps.append(step)
-            training.append((window / (step - since)).cpu().numpy())
-            window.zero_()
-            since = step
-        if schedule.evaluates(step):
-            look(step)
+        look(0)
+        for step in tqdm(range(1, schedule.steps + 1), desc=title, unit="step", disable=None, leave=False):
+            for stepper in steppers:
+                for group, rate in zip(stepper.param_groups, rates):
+                    group["lr"] = rate * optimiser.factor(step, schedule.steps)
+            window += torch.cat(list(run(_step, parts, steppers, next(batches).to(device).split(sizes))))
+            if schedule.logs(step):
+                steps.append(step)
+                training.append((window / (step - since)).cpu().numpy())
+                window.zero_()
+                since = step
+            if schedule.evaluates(step):
+                look(step)
     means, errors = zip(*measured)
     return Curves(
         steps=np.array(steps),
@@ -243,3 +247,29 @@ def train(
         held_out_error=np.stack(errors, axis=1),
         measures={name: np.stack([each[name] for each in seen], axis=1) for name in seen[0]},
     )
+
+
+def _parts(model: Transformer, symbols: int) -> list[Transformer]:
+    """Parts of an ensemble to train side by side, a thread for each, given the symbols in a batch of one model.
+
+    The weights of a part are those of the ensemble, in the same memory.
+    """
+    threads = min(os.cpu_count() or 1, model.members, model.members * symbols // SYMBOLS_A_THREAD)
+    if threads < 2 or model.bias.device.type != "cpu":
+        return [model]
+    parts = []
+    for indices in torch.arange(model.members).tensor_split(threads):
+        part = model.config.build(len(indices))
+        for name, weights in part.named_parameters():
+            weights.data = getattr(model, name).data[indices[0] : indices[-1] + 1]
+        parts.append(part)
+    return parts
+
+
+def _step(model: Transformer, stepper: torch.optim.Optimizer, batch: torch.Tensor) -> torch.Tensor:
+    """Take one step; the loss of each model before it."""
+    stepper.zero_grad(set_to_none=True)
+    losses = model.losses(batch).mean(dim=(1, 2))
+    losses.sum().backward()
+    stepper.step()
+    return losses.detach()
