@@ -62,6 +62,8 @@ CLAIMS = (
     Claim("authors", "The same under AdamW",
           tuple(Arms("init_comparison", ("N(0, 0.02), AdamW", f"({p})"), "local") for p in ("0.5, 0.8", "0.7, 0.7", "0.9, 0.9", "0.95, 0.6")),
           "a waiting time: `adam_escapes` says what it is made of"),
+    Claim("authors", "With the authors' own settings N(0, 0.02) sticks at the unigram loss at (0.5, 0.8)", (Arms("authors_settings", ("N(0, 0.02)",), "local"),)),
+    Claim("authors", "With the authors' own settings the start (1, -1) reaches the bigram loss there", (Arms("authors_settings", ("around (1, -1)",), "global"),)),
     Claim("authors", "Starts around (-1, -1) reach the bigram loss at (0.5, 0.8); around (0, -0.5), (0, 0.5), (0, 0) they do not: SGD", (Arms("init_around", ("SGD",)),)),
     Claim("authors", "The same under AdamW", (Arms("init_around", ("AdamW",)),)),
     Claim("authors", "With five states a Gaussian start reaches the bigram loss or not, depending on p: SGD", (Arms("multistate", ("S = 5", "SGD 0.3")),)),
