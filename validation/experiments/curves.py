@@ -17,7 +17,7 @@ def draw_curves(outcome: Outcome, folder: Path, title: str, *, columns: int = 4)
     """A panel for each arm: training loss of every run over the steps, coloured by its end, between the two losses of the chain."""
     rows = math.ceil(len(outcome.arms) / columns)
     columns = min(columns, len(outcome.arms))
-    figure, axes = plots.new_figure(rows, columns, 2.55 * columns + 0.4, 2.15 * rows + 0.9, share_horizontal=False, share_vertical=False)
+    figure, axes = plots.new_figure(rows, columns, max(2.55 * columns, 9.0) + 0.4, 2.15 * rows + 0.9, share_horizontal=False, share_vertical=False)
     for axis, arm in zip(axes.flat, outcome.arms):
         results = outcome.results[arm.name]
         for result in results:
