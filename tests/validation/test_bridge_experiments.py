@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 from tests.conftest import ROOT, strict  # noqa: E402
 from validation import experiments  # noqa: E402
 from validation.__main__ import as_data, cli, columns, table  # noqa: E402
-from validation.experiments import adam_escapes, base, basin_accuracy, canonical_vs_full  # noqa: E402
+from validation.experiments import adam_escapes, base, basin_accuracy, canonical_vs_full, verdicts  # noqa: E402
 
 SHORT = {"steps": 6, "log_every": 1, "evaluate_every": 3, "held_out": 16}
 
@@ -132,5 +132,5 @@ def test_committed_outcomes_are_of_todays_experiments(path):
             assert not verdict["predictors"] and verdict["agree"] == 0
             continue
         first = next(iter(verdict["predictors"].values()))
-        assert verdict["interval"] == pytest.approx(base.wilson(verdict["agree"], verdict["runs"]))
+        assert verdict["interval"] == pytest.approx(verdicts.wilson(verdict["agree"], verdict["runs"]))
         assert first["right"] == verdict["agree"] and np.isfinite(first["interval"]).all()

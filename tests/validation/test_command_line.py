@@ -11,7 +11,7 @@ from click.testing import CliRunner  # noqa: E402
 
 from validation import experiments  # noqa: E402
 from validation.__main__ import cli  # noqa: E402
-from validation.experiments import base  # noqa: E402
+from validation.experiments import base, verdicts  # noqa: E402
 from validation.experiments.init_comparison import EXPERIMENT, arms  # noqa: E402
 from validation.training import SGD, Schedule  # noqa: E402
 from validation.transformer import TransformerConfig  # noqa: E402
@@ -64,7 +64,7 @@ def test_a_training_that_runs_away_is_on_record_as_diverged(tmp_path):
     assert [result["observed"] for result in results] == ["diverged", "diverged"]
     assert all(result["held_out"][0] > 0 and result["held_out"][-1] is None for result in results)
     assert base.run_arm(runaway(), 2, 0, tmp_path) == results
-    verdict = base.judge(runaway(), results)
+    verdict = verdicts.judge(runaway(), results)
     assert verdict.agree == 0 and verdict.below_bigram == 0 and not verdict.passed
 
 
@@ -77,7 +77,7 @@ def test_the_figure_shows_what_is_left_of_a_training_that_ran_away(tmp_path):
 def test_every_evaluation_is_held_against_the_bigram_loss():
     arm = tiny_arms(True)[1]
     fair = {"predicted": "global", "observed": "global", "held_out": [0.64, 0.62], "held_out_error": [1e-3, 1e-3]}
-    assert base.judge(arm, [fair]).passed
-    verdict = base.judge(arm, [fair, fair | {"held_out": [0.6, 0.62]}])
+    assert verdicts.judge(arm, [fair]).passed
+    verdict = verdicts.judge(arm, [fair, fair | {"held_out": [0.6, 0.62]}])
     assert verdict.below_bigram == 1 and not verdict.passed
-    assert base.judge(arm, [fair | {"held_out": [0.6, 0.62], "held_out_error": [1e-2, 1e-3]}]).passed
+    assert verdicts.judge(arm, [fair | {"held_out": [0.6, 0.62], "held_out_error": [1e-2, 1e-3]}]).passed

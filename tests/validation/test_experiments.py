@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 import landscape  # noqa: E402
 from landscape import BinaryChain  # noqa: E402
 from validation import experiments, records  # noqa: E402
-from validation.experiments import base  # noqa: E402
+from validation.experiments import base, verdicts  # noqa: E402
 from validation.experiments.init_comparison import EXPERIMENT, arms  # noqa: E402
 from validation.starts import CanonicalStart, GaussianStart  # noqa: E402
 from validation.training import SGD, Schedule  # noqa: E402
@@ -28,19 +28,19 @@ TINY = base.Arm(
     ("successes", "runs", "low", "high"), [(0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (15, 20, 0.5313, 0.8881), (0, 0, 0.0, 1.0)]
 )
 def test_wilson_interval(successes, runs, low, high):
-    assert base.wilson(successes, runs) == pytest.approx((low, high), abs=1e-4)
+    assert verdicts.wilson(successes, runs) == pytest.approx((low, high), abs=1e-4)
 
 
 def test_real_limits_leave_room_in_between():
     chain = BinaryChain(0.5, 0.8)
     gap = chain.unigram_loss - chain.bigram_loss
     shares = {0.0: "global", 0.099: "global", -0.099: "global", 0.101: "between", 0.5: "between", 0.95: "local", 1.05: "local", 1.2: "between", -0.2: "between"}
-    assert {share: base.real_limit(chain.bigram_loss + share * gap, chain) for share in shares} == shares
+    assert {share: verdicts.real_limit(chain.bigram_loss + share * gap, chain) for share in shares} == shares
 
 
 def test_at_the_threshold_there_is_nothing_to_tell_apart():
     with pytest.raises(landscape.ParameterError, match="off its threshold"):
-        base.real_limit(0.69, BinaryChain(0.5, 0.5))
+        verdicts.real_limit(0.69, BinaryChain(0.5, 0.5))
 
 
 def test_a_run_on_record_is_not_trained_again(tmp_path, monkeypatch):
@@ -93,9 +93,9 @@ def test_the_same_seed_gives_the_same_numbers(tmp_path):
 
 def test_a_verdict_can_fail():
     result = {"predicted": "global", "observed": "global", "held_out": [0.62], "held_out_error": [1e-3]}
-    assert base.judge(TINY, [result] * 3).passed
-    assert not base.judge(TINY, [result, result | {"observed": "between"}]).passed
-    assert not base.judge(TINY, [result | {"held_out": [0.6]}]).passed  # below the bigram loss .619
+    assert verdicts.judge(TINY, [result] * 3).passed
+    assert not verdicts.judge(TINY, [result, result | {"observed": "between"}]).passed
+    assert not verdicts.judge(TINY, [result | {"held_out": [0.6]}]).passed  # below the bigram loss .619
 
 
 def test_the_prediction_is_that_of_the_basin_map(tmp_path):

@@ -20,8 +20,9 @@ import numpy as np
 from landscape import plots
 from landscape.chains import BinaryChain
 from validation.experiments import basin_accuracy
-from validation.experiments.base import Arm, Experiment, Finding, Outcome, real_limit, save_figure
+from validation.experiments.base import Arm, Experiment, Outcome, save_figure
 from validation.experiments.predictors import simulated_limits
+from validation.experiments.verdicts import Finding, real_limit
 from validation.manifold import TwinAdamW
 from validation.starts import GridStart
 from validation.training import AdamW, Schedule

@@ -9,7 +9,8 @@ import numpy as np
 from landscape import plots
 from landscape.chains import BinaryChain
 from validation.alpha import AlphaConfig, AlphaStart
-from validation.experiments.base import Arm, Experiment, Finding, Outcome, canonical_labels, save_figure
+from validation.experiments.base import Arm, Experiment, Outcome, canonical_labels, save_figure
+from validation.experiments.verdicts import Finding
 from validation.training import SGD, AdamW, Schedule
 
 CHAINS = (BinaryChain(0.5, 0.8), BinaryChain(0.2, 0.3))

@@ -6,8 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from landscape.chains import BinaryChain
-from validation.experiments.base import Arm, Experiment, Finding, Outcome
+from validation.experiments.base import Arm, Experiment, Outcome
 from validation.experiments.curves import draw_curves
+from validation.experiments.verdicts import Finding
 from validation.starts import CanonicalStart, GaussianStart
 from validation.training import SGD, AdamW, Schedule
 from validation.transformer import TransformerConfig

@@ -8,7 +8,8 @@ import numpy as np
 
 from landscape import plots
 from landscape.chains import BinaryChain
-from validation.experiments.base import Arm, Experiment, Finding, Outcome, save_figure
+from validation.experiments.base import Arm, Experiment, Outcome, save_figure
+from validation.experiments.verdicts import Finding
 from validation.starts import CanonicalStart, GaussianStart, ManifoldStart
 from validation.training import SGD, AdamW, Schedule
 from validation.transformer import TransformerConfig

@@ -8,8 +8,9 @@ import numpy as np
 
 from landscape import plots
 from landscape.chains import BinaryChain
-from validation.experiments.base import Arm, Experiment, Finding, Outcome, canonical_labels, real_limit, save_figure
+from validation.experiments.base import Arm, Experiment, Outcome, canonical_labels, save_figure
 from validation.experiments.predictors import first_below, flow_limits, flow_losses, simulated
+from validation.experiments.verdicts import Finding, real_limit
 from validation.starts import GridStart
 from validation.training import SGD, Schedule
 from validation.transformer import TransformerConfig

@@ -9,7 +9,8 @@ import numpy as np
 
 from landscape import plots
 from landscape.chains import BinaryChain
-from validation.experiments.base import Arm, Experiment, Finding, Outcome, save_figure
+from validation.experiments.base import Arm, Experiment, Outcome, save_figure
+from validation.experiments.verdicts import Finding
 from validation.starts import GaussianStart, ManifoldStart
 from validation.training import AdamW, Schedule
 from validation.transformer import TransformerConfig

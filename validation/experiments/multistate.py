@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from landscape.chains import SymmetricChain
-from validation.experiments.base import Arm, Experiment, Finding, Outcome
+from validation.experiments.base import Arm, Experiment, Outcome
 from validation.experiments.curves import draw_curves
+from validation.experiments.verdicts import Finding
 from validation.starts import GaussianStart, SimplexStart
 from validation.training import SGD, AdamW, Schedule
 from validation.transformer import TransformerConfig

@@ -8,7 +8,8 @@ import landscape
 from landscape import architecture
 from landscape.flows import trajectory
 from landscape.outcomes import Label
-from validation.experiments.base import Arm, real_limit
+from validation.experiments.base import Arm
+from validation.experiments.verdicts import real_limit
 from validation.manifold import TwinAdamW
 from validation.simulation import simulate
 
