@@ -89,6 +89,11 @@ class Chain:
         raise NotImplementedError
 
     @property
+    def entropy_rate(self) -> float:
+        """What no model can do better than, in nats per symbol: the bigram loss, the chain being of order one."""
+        return self.bigram_loss
+
+    @property
     def target_sign(self) -> int:
         """Sign of κ*: +1 below the threshold, 0 at it, -1 above."""
         return {"below": 1, "at": 0, "above": -1}[self.regime]

@@ -10,13 +10,12 @@ from sympy import Matrix, Symbol, diff, expand, factor, integrate, simplify, sol
 
 from landscape.symbolic.algebra import cancelled
 from landscape.symbolic.attention_networks import CASES, Case
-from landscape.symbolic.references import best_bias, cross_entropy
+from landscape.symbolic.references import CHAINS, best_bias, cross_entropy, plateau_slope
 from landscape.symbolic.steps import Chapter, Check
 from landscape.symbolic.symbols import attention, curvature, e, sign_w, slope, w
 
 COORDINATES = (e, w, attention)
 PAIRS = tuple((i, j) for i in range(3) for j in range(i, 3))
-CHAINS = ((mpf(5) / 10, mpf(8) / 10), (mpf(2) / 10, mpf(3) / 10))
 EIGENVALUE = Symbol("lambda", real=True)
 
 
@@ -102,7 +101,7 @@ def attention_sets(gap: Chapter, canonical: Chapter, invariant: Chapter) -> Chap
         (on_plane - Matrix([2 * slope * (1 + 2 * sign_w * w**2), 0, 0, 0, 0, 0])).applyfunc(expand),
         Check("second numerical derivatives of the minimised loss of a network on the plane",
               cases=[(case, law) for case, law in zip(CASES[:4], CHAINS * 2)],
-              values=lambda c: {sign_w: mpmath.sign(c[0].w), w: c[0].w, slope: _slope(*c[1])},
+              values=lambda c: {sign_w: mpmath.sign(c[0].w), w: c[0].w, slope: plateau_slope(*c[1])},
               reference=lambda c: _second(_loss(*c), (mpf(0), c[0].w, mpf("0.25")))),
     )
     _energy(chapter, gradient, invariant["G"].subs(curvature, canonical["constants_binary"][1]))
@@ -129,11 +128,6 @@ def _squares(case: Case):
     for (i, j), value in entries.items():
         matrix[i, j] = matrix[j, i] = value
     return sum(value**2 for value in mpmath.eigsy(matrix, eigvals_only=True)) / 2
-
-
-def _slope(a, b):
-    """φ′(0) from the definition of the loss: π₁ times what P(1) is too large by after a 1."""
-    return a / (a + b) * (a / (a + b) - 1 + b)
 
 
 def _energy(chapter: Chapter, gradient, g) -> None:

@@ -10,7 +10,7 @@ from sympy import Integer, Matrix, Max, Rational, Symbol, diff, expand, factor, 
 
 from landscape.symbolic.algebra import cancelled
 from landscape.symbolic.layers import ALPHA, ONES, Direction, Outer, Ray, binary_logit
-from landscape.symbolic.references import best_bias, cross_entropy, manifold_logits, newton
+from landscape.symbolic.references import CHAINS, best_bias, cross_entropy, manifold_logits, newton
 from landscape.symbolic.steps import Chapter, Check
 from landscape.symbolic.symbols import (
     across, bias, e, first_weight, gate_one, gate_zero, hidden, p, pace, position, q, second_weight, sign_w, slope, w, width,
@@ -67,7 +67,6 @@ def _opened(expression, x):
 
 # --- numbers -----------------------------------------------------------------------------------------------
 
-CHAINS = ((mpf(5) / 10, mpf(8) / 10), (mpf(2) / 10, mpf(3) / 10))
 # A point in each of the four branches of the gates, for w_1 > 0 and for w_1 < 0.
 PLACES = tuple(
     dict(zip((e, position, first_weight, second_weight, across), map(mpf, values))) | dict(zip((p, q), CHAINS[i % 2]))

@@ -6,6 +6,14 @@ import mpmath
 from mpmath import mpf
 
 
+CHAINS = ((mpf(5) / 10, mpf(8) / 10), (mpf(2) / 10, mpf(3) / 10))  # (p, q) on either side of the threshold
+
+
+def plateau_slope(p_, q_):
+    """φ′(0), from the definition of the loss: π₁ times what P(1) is too large by after a 1."""
+    return p_ / (p_ + q_) * (p_ / (p_ + q_) - 1 + q_)
+
+
 def cross_entropy(logits, p_, q_):
     """Expected loss of the two logits of P(next = 1), summed over current and next symbol."""
     law = (q_ / (p_ + q_), p_ / (p_ + q_))

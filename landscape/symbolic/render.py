@@ -72,11 +72,17 @@ def spoken(name: str) -> str:
     return name.replace("_", " ")
 
 
+def slug(number: int, name: str) -> str:
+    """The anchor that code hosts give to a numbered heading."""
+    kept = "".join(character for character in name.lower() if character.isalnum() or character in " -")
+    return f"{number}-{kept.replace(' ', '-')}"
+
+
 def anchor(chapter: Chapter, name: str) -> tuple[int, str]:
     """Number of a step in its chapter, and its address in derivations/; KeyError if there is no such step."""
     for number, step in enumerate(chapter.steps, 1):
         if step.name == name:
-            return number, f"{chapter.name}.md#{number}-{name.lower().replace('_', '-')}"
+            return number, f"{chapter.name}.md#{slug(number, spoken(name))}"
     raise KeyError(f"{chapter.name} has no step {name}")
 
 

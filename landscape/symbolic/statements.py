@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from landscape.symbolic.render import anchor, dump, plain
+from landscape.symbolic.render import anchor, dump, plain, slug
 from landscape.symbolic.steps import Chapter
 
 PROVED, DISPROVED = "proved", "proved false"
@@ -118,12 +118,6 @@ def markdown(title: str, introduction: str, models: Mapping[str, str], statement
             if model in statement.cells:
                 lines.append(f"- {model}: {_long(statement.cells[model], chapters)}")
     return "\n".join(lines) + "\n"
-
-
-def slug(number: int, name: str) -> str:
-    """The anchor that code hosts give to a numbered heading."""
-    kept = "".join(character for character in name.lower() if character.isalnum() or character in " -")
-    return f"{number}-{kept.replace(' ', '-')}"
 
 
 def _short(found: Cell | None, chapters) -> str:

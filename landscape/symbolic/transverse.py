@@ -11,6 +11,7 @@ from sympy import Matrix, Symbol, diff, eye, exp, expand, factor, symbols
 
 from landscape.symbolic.algebra import cancelled
 from landscape.symbolic.networks import Network, lifted
+from landscape.symbolic.references import CHAINS, plateau_slope
 from landscape.symbolic.steps import Chapter, Check
 from landscape.symbolic.symbols import (
     count, first_weight, gate, hidden, lag, mean_memory, memory, p, q, second_weight, slope, stretch, width,
@@ -21,7 +22,6 @@ MIXED = Matrix(2, 2, symbols("m_11 m_12 m_21 m_22", real=True))  # W_2 D W_1 wit
 CARRIED = Matrix(2, 2, symbols("t_11 t_12 t_21 t_22", real=True))  # W_O W_V
 EMBEDDING = Matrix(symbols("E_1 E_2", real=True))
 SHARE = (1 + (1 + memory) / 2 + (1 + memory + memory**2) / 3) / 3  # the mean over n of (1/n) Σ_{j<n} λ^j, for three positions
-CHAINS = ((mpf(5) / 10, mpf(8) / 10), (mpf(2) / 10, mpf(3) / 10))
 
 
 def transverse(chain: Chapter) -> Chapter:
@@ -75,16 +75,11 @@ def _correlation(chapter: Chapter, chain: Chapter) -> None:
         Matrix([cancelled(expand((found - result).subs(told)))] + [cancelled(expand(step[x].subs(told).subs(lag, 2))) for x in (0, 1)]),
         Check("the sum over all paths of k + 1 symbols",
               cases=[{p: a, q: b, lag: mpf(k)} for (a, b) in CHAINS for k in (0, 1, 3)],
-              values=lambda s: {memory: 1 - s[p] - s[q], lag: s[lag], slope: _slope(s[p], s[q])},
+              values=lambda s: {memory: 1 - s[p] - s[q], lag: s[lag], slope: plateau_slope(s[p], s[q])},
               reference=lambda s: sum(
                   _path_law(path, s[p], s[q]) * _residual(path[-1], s[p], s[q]) * path[0]
                   for path in product((0, 1), repeat=int(s[lag]) + 1))),
     )
-
-
-def _slope(a, b):
-    """φ′(0), from the definition of the loss."""
-    return a / (a + b) * (a / (a + b) - 1 + b)
 
 
 # --- the embedding's block -------------------------------------------------------------------------------
@@ -154,7 +149,7 @@ def _generic_numbers(case: int) -> dict:
     carried = [[sum(of["output"][i][k] * of["value"][k][j] for k in range(2)) for j in range(2)] for i in range(2)]
     numbers = {MIXED[i, j]: mixed[i][j] for i in range(2) for j in range(2)}
     numbers |= {CARRIED[i, j]: carried[i][j] for i in range(2) for j in range(2)}
-    return {**numbers, mean_memory: _share(1 - a - b), slope: _slope(a, b)}
+    return {**numbers, mean_memory: _share(1 - a - b), slope: plateau_slope(a, b)}
 
 
 def _share(eigenvalue):
@@ -247,7 +242,7 @@ def _manifold_numbers(case: int) -> dict:
     open_ = int(numbers[8] * numbers[1] * (1 + numbers[6] * numbers[7]) > 0)
     return {
         gate: open_, first_weight: numbers[8], second_weight: numbers[9], stretch: numbers[6] * numbers[7],
-        mean_memory: _share(1 - a - b), slope: _slope(a, b),
+        mean_memory: _share(1 - a - b), slope: plateau_slope(a, b),
     }
 
 

@@ -64,7 +64,7 @@ def summary(outcome: Outcome) -> dict:
     return {
         arm.name: {
             "loss": float(np.median([result["held_out"][-1] for result in outcome.results[arm.name]])), "unigram": arm.chain.unigram_loss,
-            "bigram": arm.chain.bigram_loss, "entropy rate": getattr(arm.chain, "entropy_rate", arm.chain.bigram_loss),
+            "bigram": arm.chain.bigram_loss, "entropy rate": arm.chain.entropy_rate,
         }
         for arm in outcome.arms
     }

@@ -112,7 +112,7 @@ def judge(arm, results: list[dict]) -> Verdict:
     """Compare the real limits with the predicted ones.
 
     A run also fails its arm if at any evaluation its held-out loss is more than 4 standard errors below the
-    bigram loss: no model can be better than the chain's entropy rate.
+    chain's entropy rate: no model can be better.
     """
     def tally(key):
         words = [result[key] for result in results]
@@ -126,8 +126,7 @@ def judge(arm, results: list[dict]) -> Verdict:
     said = [result["predicted"] if judged else "" for result in results]
     first = accuracy(said, [result["observed"] for result in results])
     between = sum(result["observed"] == "between" for result in results)
-    floor = getattr(arm.chain, "entropy_rate", arm.chain.bigram_loss)  # they differ where the chain is of higher order
-    below = sum(_falls_below(floor, result) for result in results)
+    below = sum(_falls_below(arm.chain.entropy_rate, result) for result in results)
     ran_away = any(result["observed"] == "diverged" for result in results)
     right = first.right >= arm.least * first.decided and between <= arm.undecided * len(results)
     passed = (right or not judged) and not ran_away and below == 0
