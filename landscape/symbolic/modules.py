@@ -7,6 +7,7 @@ of points, branches and constants, and runs it over arrays.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import sympy
 
@@ -71,6 +72,33 @@ def gap_module(name: str, names: Sequence[str], gap, chain, declared: Sequence =
     imported = f"from landscape.kernels.{chain.kind}_chain import phi, phi_prime, phi_second"
     own, imports = (chain.source, "") if chain.source else ("", imported)
     return _guarded(name, _assemble, name, names, kernels, branches, constants, own, imports, True)
+
+
+def built_in_gap_module(name: str, parameters: Sequence, gap, chain, signs: Sequence) -> str:
+    """The text of the module of a built-in architecture given by its gap, which is continuously differentiable.
+
+    Parameters
+    ----------
+    parameters : sequence of Symbol
+        The coordinates of θ, in order.
+    gap : Expr
+        κ in the parameters and the signs.
+    chain : type
+        The class of the chains, which says which module has φ.
+    signs : sequence of (Symbol, Symbol)
+        Symbols of signs in `gap`, each with the parameter whose sign it is.
+    """
+    renamed = dict(zip(parameters, internal_parameters(len(parameters))))
+    lets = tuple((sign, _sign_of(renamed[parameter])) for sign, parameter in signs)
+    branches = Branches(gap.xreplace(renamed), (), ())
+    kernels = [replace(kernel, lets=lets) for kernel in _derived("kappa", branches, tuple(renamed.values()))]
+    constants = tuple(sympy.Symbol(constant, real=True) for constant in chain.kernel_names)
+    imports = f"from landscape.kernels.{chain.kind}_chain import phi, phi_prime, phi_second"
+    return _assemble(name, [str(parameter) for parameter in parameters], kernels, branches, constants, "", imports, True)
+
+
+def _sign_of(parameter):
+    return sympy.Piecewise((1, parameter > 0), (-1, parameter < 0), (0, True))
 
 
 def chain_source(name: str, gap: str, names: Sequence[str], phi, declared: Sequence = ()) -> str:
