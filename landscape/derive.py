@@ -16,7 +16,9 @@ from landscape.command import run_command, strict_json
 from landscape.files import write_text
 from landscape.symbolic import render
 from landscape.symbolic.attention import attention_gap
-from landscape.symbolic.attention_sets import attention_sets
+from landscape.symbolic.attention_invariant import attention_invariant
+from landscape.symbolic.attention_limits import attention_limits
+from landscape.symbolic.attention_sets import attention_kernels, attention_sets
 from landscape.symbolic.binary_chain import binary_chain
 from landscape.symbolic.bridge import bridge_files
 from landscape.symbolic.canonical import canonical_derivatives, canonical_gap, canonical_kernels
@@ -42,6 +44,8 @@ CHAPTERS: dict[str, tuple[Callable[..., Chapter], tuple[str, ...]]] = {
     "canonical-speeds": (speeds, ("canonical-derivatives", "canonical-critical-sets", "canonical-invariant")),
     "attention-gap": (attention_gap, ()),
     "attention-critical-sets": (attention_sets, ("attention-gap", "canonical-gap", "canonical-invariant")),
+    "attention-invariant": (attention_invariant, ("attention-gap", "attention-critical-sets", "canonical-gap", "canonical-invariant")),
+    "attention-limits": (attention_limits, ("attention-critical-sets", "attention-invariant", "canonical-gap")),
     "exact-reduction": (exact_reduction, ()),
     "reduced": (reduced, ("canonical-gap",)),
     "reduced-critical-sets": (reduced_sets, ("binary-chain", "reduced")),
@@ -79,6 +83,11 @@ def kernel_files(chapters: dict[str, Chapter]) -> dict[str, str]:
         "canonical_symmetric": codegen.pair_source("canonical", "symmetric", ("S", "p"), canonical["symmetric"][0]),
         "dop853": tableau.source(),
         "canonical_sets": render.critical_sets_module(chapters["canonical-critical-sets"]),
+        "attention": codegen.module_source(
+            "Airy coordinates of the flow with linear attention, and what its limits need.", "attention-invariant",
+            chapters["attention-invariant"]["kernels"],
+        ),
+        "attention_binary": attention_kernels(chapters["attention-gap"]),
         **kernel_texts(),
         "reduced_sets": render.plateau_module(chapters["reduced-critical-sets"]),
     }

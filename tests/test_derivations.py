@@ -41,6 +41,7 @@ EQUIVALENT = {
         "-phi_1*(4*A**2*c**2*e**4*sigma_w**2*w**2 + 4*A**2*e**2*(-c*sigma_w*w**2 - 1)**2)",
         "-phi_1*(4*A**2*c**2*e**4*w**2/sigma_w**2 + 4*A**2*e**2*(c*sigma_w*w**2 + 1)**2)",
     ],
+    ("attention-invariant", "rise"): ["1/(pi*(-rho*airyai(z) + airyaiprime(z))**2)"],
     ("canonical-speeds", "rate_global"): ["4*A**2*e**2*phi_2*(c**2*e**2*w**2 + (-c*sigma_w*w**2 - 1)**2)"],
     ("exact-reduction", "gradient"): [
         "K*O*V*c_h*rho_1*rho_2*y_2*(-y_1 + y_2)**2*(H*w_1*w_2 + 1)/sqrt(d)",

@@ -10,6 +10,7 @@ from mpmath import mpf
 
 from landscape.symbolic import symbols as s
 from landscape.symbolic.networks import Network
+from landscape.symbolic.steps import DIGITS
 
 GAINS = (s.query_size, s.key_size, s.value_size, s.output_size)
 
@@ -100,6 +101,12 @@ ROWS = tuple(
 )
 HEADS = tuple(replace(case, head=mpf(value) / 8) for case, value in zip(CASES, (5, 7, -6, -9, 3, -4, 10, -2)))
 UNDIVIDED = tuple(replace(case, kind="sum") for case in CASES)
+
+
+def those(condition) -> tuple[Case, ...]:
+    """The cases for which a condition holds, at the precision of checks, at which a case keeps its forward pass."""
+    with mpmath.workdps(DIGITS):
+        return tuple(case for case in CASES if condition(case))
 
 
 def smallest(case: Case) -> Case:

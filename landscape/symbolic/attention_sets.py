@@ -108,6 +108,14 @@ def attention_sets(gap: Chapter, canonical: Chapter, invariant: Chapter) -> Chap
     return chapter
 
 
+def attention_kernels(gap: Chapter) -> str:
+    """The text of the module of `attention` on the two-state chain."""
+    from landscape.chains import BinaryChain
+    from landscape.symbolic.modules import built_in_gap_module
+
+    return built_in_gap_module("attention", COORDINATES, gap["gap_tied"], BinaryChain, ((sign_w, w),))
+
+
 def _hessian(expression) -> Matrix:
     """Hessian in (e, w, a)."""
     return Matrix(3, 3, lambda i, j: diff(expression, COORDINATES[i], COORDINATES[j]))

@@ -11,7 +11,7 @@ import numpy as np
 
 
 class NumericNetwork:
-    """Loss and descent direction of a network for many (e, w) at once.
+    """Loss and descent direction of a network for many (e, w) at once, or many (e, w, a) with linear attention.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class NumericNetwork:
         self.p, self.q, self.states = float(p), q if q is None else float(q), int(states)
         self.bias = 0.0
 
-    def logits(self, e, w):
+    def logits(self, e, w, a=None):
         """Logits of shape (n, 2): after 0 and 1, or of the current and of another symbol."""
         if self.q is not None:
             alpha = np.array([1.0, -1.0, -1.0])
@@ -34,6 +34,10 @@ class NumericNetwork:
             out = []
             for x in (0, 1):
                 y = x * embedding - embedding / 2
+                if a is not None:  # linear attention at the first position, with matrices that are multiples of ααᵀ
+                    query = key = (y @ alpha)[:, None] * alpha
+                    value = (4 * a / 3**3.5 * (y @ alpha))[:, None] * alpha
+                    y = y + ((query * key).sum(axis=1) / np.sqrt(3) * (value @ alpha))[:, None] * alpha
                 h = np.maximum(0.0, k * np.abs(w) * (y @ alpha))[:, None] * np.ones(2)
                 z = y + k * w[:, None] * h.sum(axis=1, keepdims=True) * alpha
                 out.append((embedding * z).sum(axis=1))
@@ -45,9 +49,9 @@ class NumericNetwork:
         z = y + 2 * w[:, None] / np.sqrt(n) * (h @ corners)
         return e[:, None] * (z @ corners[:2].T)
 
-    def loss(self, e, w, bias):
+    def loss(self, bias, *theta):
         """Cross-entropy in nats at a given bias (which S symbols do not need)."""
-        logits = self.logits(e, w)
+        logits = self.logits(*theta)
         if self.q is None:
             gap = logits[:, 0] - logits[:, 1]
             return np.logaddexp(gap, np.log(self.states - 1)) - (1 - self.p) * gap
@@ -57,24 +61,22 @@ class NumericNetwork:
         after_one = q * np.logaddexp(0, one) + (1 - q) * np.logaddexp(0, -one)
         return (q * after_zero + p * after_one) / (p + q)
 
-    def follow_bias(self, e, w, steps):
+    def follow_bias(self, steps, *theta):
         """Move the bias to its minimum by Newton steps in the mean of two logistic curves."""
         if self.q is None:
             return
         p, q = self.p, self.q
-        logits = self.logits(e, w)
+        logits = self.logits(*theta)
         for _ in range(steps):
             zero, one = (1 / (1 + np.exp(-(logits[:, x] + self.bias))) for x in (0, 1))
             excess = q * (zero - p) + p * (one - (1 - q))
             self.bias = self.bias - np.clip(excess / (q * zero * (1 - zero) + p * one * (1 - one)), -1, 1)
 
     def direction(self, theta, h=1e-6):
-        """Unit vectors of steepest descent at points of shape (n, 2)."""
-        e, w = theta.T
-        self.follow_bias(e, w, 4)
-        slope_e = self.loss(e + h, w, self.bias) - self.loss(e - h, w, self.bias)
-        slope_w = self.loss(e, w + h, self.bias) - self.loss(e, w - h, self.bias)
-        field = -np.stack([slope_e, slope_w], axis=1)
+        """Unit vectors of steepest descent at points of shape (n, 2) or (n, 3)."""
+        self.follow_bias(4, *theta.T)
+        moves = h * np.eye(theta.shape[1])
+        field = -np.stack([self.loss(self.bias, *(theta + v).T) - self.loss(self.bias, *(theta - v).T) for v in moves], axis=1)
         return field / np.maximum(np.linalg.norm(field, axis=1, keepdims=True), 1e-30)
 
 
@@ -87,25 +89,26 @@ def outcomes(network: NumericNetwork, starts, unigram, bigram, steps=400, step=0
     """
     theta = np.array(starts, dtype=float)
     network.bias = np.zeros(len(theta))
-    network.follow_bias(*theta.T, 60)
+    network.follow_bias(60, *theta.T)
     size = np.full((len(theta), 1), step)
-    lowest = network.loss(*theta.T, network.bias)
+    lowest = network.loss(network.bias, *theta.T)
     for _ in range(steps):
         k1 = network.direction(theta)
         k2 = network.direction(theta + size / 2 * k1)
         k3 = network.direction(theta + size / 2 * k2)
         k4 = network.direction(theta + size * k3)
         trial = theta + size / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-        network.follow_bias(*trial.T, 4)
-        loss = network.loss(*trial.T, network.bias)
+        network.follow_bias(4, *trial.T)
+        loss = network.loss(network.bias, *trial.T)
         better = (loss < lowest) & ((k1 * k4).sum(axis=1) > 0.95) & (trial[:, 0] * theta[:, 0] > 0)
         theta[better], lowest[better] = trial[better], loss[better]
         size[~better] /= 2
     share = (lowest - bigram) / (unigram - bigram)
     rises = []
     for side in (0.02, -0.02):
-        network.follow_bias(np.full(len(theta), side), theta[:, 1], 8)
-        rises.append(network.loss(np.full(len(theta), side), theta[:, 1], network.bias) - unigram)
+        beside = np.concatenate([np.full((len(theta), 1), side), theta[:, 1:]], axis=1)
+        network.follow_bias(8, *beside.T)
+        rises.append(network.loss(network.bias, *beside.T) - unigram)
     found = []
     for part, up, down, at in zip(share, *rises, np.abs(theta[:, 0])):
         if part < 0.1:

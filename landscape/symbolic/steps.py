@@ -19,6 +19,8 @@ from sympy.logic.boolalg import Boolean
 from landscape.symbolic.primitives import elementary
 
 DIGITS = 50
+# What mpmath calls otherwise than SymPy.
+NUMERIC = ({"airyaiprime": lambda x: mpmath.airyai(x, 1), "airybiprime": lambda x: mpmath.airybi(x, 1)}, "mpmath")
 
 
 @dataclass
@@ -64,7 +66,7 @@ class Check:
         except ValueError:  # a maximum of what is not real
             yield mpmath.inf
             return
-        function = sympy.lambdify(symbols, textbook, modules="mpmath")
+        function = sympy.lambdify(symbols, textbook, modules=list(NUMERIC))
         for point, expected in zip(self.points, self.references):
             with mpmath.workdps(DIGITS):
                 try:

@@ -50,7 +50,7 @@ across = Symbol("u", real=True)
 gate_zero = Symbol("A_0", real=True)
 gate_one = Symbol("A_1", real=True)
 pace = Symbol("s_c", positive=True)
-ratio = Symbol("rho", real=True)  # -c/e
+ratio = Symbol("rho", real=True)  # -c/e; with attention the Riccati variable, a multiple of a
 variance = Symbol("v", positive=True)  # σ(b)σ(-b) at the bias of the plateau
 
 # Attention: the parameter a, the factor f = 1 + a e² and its sign and size, the sizes of the four matrices, the inner
@@ -63,6 +63,17 @@ query_size, key_size, value_size, output_size = (Symbol(f"g_{name}", real=True) 
 value_along = Symbol("nu", real=True)
 multiple = Symbol("mu", real=True)
 head = Symbol("c_h", real=True)
+
+# The flow with attention: m = e² - 4a², the argument z of Airy's functions, z^(-3/2) far out, and half the width R of what ends
+# on the plane; the first zero of Ai.
+difference = Symbol("m", real=True)
+airy_argument = Symbol("z", real=True)
+far = Symbol("x", positive=True)
+reach = Symbol("R", real=True)
+first_zero = Symbol("a_1", real=True)
+second_invariant, lower_end, upper_end = (Symbol(name, real=True) for name in ("J", "J_1", "J_2"))  # of a start; at the ends ∓R
+excess = Symbol("X", real=True)  # E - E_sad
+slope_factor = Symbol("B", real=True)  # 1 + 2w|w|
 
 # Symbols at the position n and at a position i before it; the number of positions so far.
 symbol_here = Symbol("x_n", real=True)
