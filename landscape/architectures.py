@@ -76,6 +76,11 @@ class Architecture:
         """Names that maps may be gridded over: see `Landscape.coordinates`."""
         return self.parameters
 
+    @property
+    def periods(self) -> dict[str, float]:
+        """Periods of those invariants that are angles: see `Landscape.periods`."""
+        return {}
+
     def needed(self, given) -> tuple[str, ...]:
         """Names that have to be known for a start, given some of them: see `Landscape.needed`."""
         return self.parameters
@@ -252,6 +257,10 @@ class Bound(Landscape):
     def coordinates(self) -> tuple[str, ...]:
         return self.architecture.coordinates
 
+    @property
+    def periods(self) -> dict[str, float]:
+        return self.architecture.periods
+
     def needed(self, given) -> tuple[str, ...]:
         return self.architecture.needed(given)
 
@@ -270,7 +279,7 @@ class Bound(Landscape):
 
 
 # Name of a built-in architecture: the module of the package that defines it in `ARCHITECTURES`.
-_BUILT_IN = {"canonical": "canonical", "reduced": "reduced", "transverse": "reduced"}
+_BUILT_IN = {"canonical": "canonical", "attention": "attention", "reduced": "reduced", "transverse": "reduced"}
 
 
 def names() -> tuple[str, ...]:

@@ -73,8 +73,9 @@ def label_grid(chain: Chain | Landscape, axes: Mapping, architecture: str | Arch
     chosen_method(landscape, "exact")
     nodes, fixed = grid(landscape, axes, fixed)
     model = landscape.architecture
-    if not fixed:
-        return model.label_grid(landscape.chain, nodes), nodes
+    if set(nodes) | set(fixed) == set(model.parameters):
+        every = {name: nodes[name] if name in nodes else np.array([fixed[name]]) for name in model.coordinates}
+        return model.label_grid(landscape.chain, every).reshape([len(values) for values in nodes.values()]), nodes
     labels = model.limit(landscape.chain, grid_points(landscape, nodes, fixed))
     return labels.reshape([len(values) for values in nodes.values()]), nodes
 

@@ -110,6 +110,11 @@ class Landscape:
         return {}
 
     @property
+    def periods(self) -> dict[str, float]:
+        """Periods of those conserved quantities that are angles, by name."""
+        return {}
+
+    @property
     def title(self) -> str:
         """What the landscape is, in a few words."""
         return self.name

@@ -102,10 +102,14 @@ class Trajectory:
 
     def invariant_drift(self) -> dict[str, float | None]:
         """Largest change of every conserved quantity along the trajectory; None where it has no value."""
-        values = self.landscape.invariant_values(self.sample()[1])
-        return {
-            name: float(np.max(np.abs(along - along[0]))) if np.isfinite(along).all() else None for name, along in values.items()
-        }
+        values, periods = self.landscape.invariant_values(self.sample()[1]), self.landscape.periods
+        found = {}
+        for name, along in values.items():
+            change = along - along[0]
+            if name in periods:  # an angle may have gone round
+                change -= periods[name] * np.round(change / periods[name])
+            found[name] = float(np.max(np.abs(change))) if np.isfinite(along).all() else None
+        return found
 
 
 def _extension(c: np.ndarray, x: np.ndarray) -> np.ndarray:
