@@ -270,7 +270,7 @@ class Bound(Landscape):
 
 
 # Name of a built-in architecture: the module of the package that defines it in `ARCHITECTURES`.
-_BUILT_IN = {"canonical": "canonical", "reduced": "reduced", "transverse": "reduced"}
+_BUILT_IN = {"canonical": "canonical", "reduced": "reduced", "transverse": "reduced", "untied": "untied"}
 
 
 def names() -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from landscape.symbolic.reduction import exact_reduction
 from landscape.symbolic.steps import Chapter
 from landscape.symbolic.symmetric_chain import symmetric_chain
 from landscape.symbolic.transverse import transverse
+from landscape.symbolic.untied import untied, untied_kernels
 
 # Every chapter, in reading order, with the chapters it builds on.
 CHAPTERS: dict[str, tuple[Callable[..., Chapter], tuple[str, ...]]] = {
@@ -42,6 +43,7 @@ CHAPTERS: dict[str, tuple[Callable[..., Chapter], tuple[str, ...]]] = {
     "canonical-speeds": (speeds, ("canonical-derivatives", "canonical-critical-sets", "canonical-invariant")),
     "attention-gap": (attention_gap, ()),
     "attention-critical-sets": (attention_sets, ("attention-gap", "canonical-gap", "canonical-invariant")),
+    "untied": (untied, ("attention-gap", "canonical-gap", "canonical-invariant")),
     "exact-reduction": (exact_reduction, ()),
     "reduced": (reduced, ("canonical-gap",)),
     "reduced-critical-sets": (reduced_sets, ("binary-chain", "reduced")),
@@ -81,6 +83,7 @@ def kernel_files(chapters: dict[str, Chapter]) -> dict[str, str]:
         "canonical_sets": render.critical_sets_module(chapters["canonical-critical-sets"]),
         **kernel_texts(),
         "reduced_sets": render.plateau_module(chapters["reduced-critical-sets"]),
+        **untied_kernels(chapters["untied"]),
     }
     return {f"landscape/kernels/{name}.py": text for name, text in modules.items()}
 
