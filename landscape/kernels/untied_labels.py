@@ -1,8 +1,8 @@
 """The decision which limit a start has with a head of its own: the rule of derivations/untied.md, aware of rounding.
 
 `upper` and `lower` are the constants c of B = 1 + c w|w| for e > 0 and for e < 0, equal for two symbols. As with the tied
-head, a start whose margin is smaller than what rounding moves it by is labelled ``saddle``. That |e| equals |c| is
-told exactly: both are given, and nothing is rounded.
+head, a start that is nearer to a set of saddle starts than rounding moves it is labelled ``saddle``; so is one whose |e|
+and |c| are the same number but for rounding.
 """
 
 import math
@@ -42,10 +42,8 @@ def _with_signs(target, e, c):
 def _on_plane(c, w, target, upper, lower):
     """Label of a start on e = 0, where the gradient jumps if `upper` and `lower` differ."""
     above, below = slope_factor(w, upper), slope_factor(w, lower)
-    if c == 0.0:
+    if c == 0.0 or abs(above) <= ROUNDING or abs(below) <= ROUNDING:
         return SADDLE
-    if abs(above) <= ROUNDING or abs(below) <= ROUNDING:  # an edge; where the other side leads away from it the flow leaves
-        return SADDLE if upper == lower or target * c > 0.0 else GLOBAL
     if above * below > 0.0:
         return GLOBAL
     return LOCAL if target * c > 0.0 else MAXIMUM
@@ -62,7 +60,7 @@ def _behind(e, c, w, b, here, across):
         error = ROUNDING * scale if math.isfinite(scale) else 0.0
     if race > error:
         return GLOBAL
-    if race >= -error or abs(e) == abs(c):
+    if race >= -error or abs(abs(e) - abs(c)) <= ROUNDING * near:
         return SADDLE
     if abs(e) > abs(c) or math.copysign(1.0, e) * b > 0.0:
         return GLOBAL

@@ -16,8 +16,8 @@ SETS = (
     {'states': 'many', 'name': 'saddles', 'dimension': 1, 'index': 1, 'nullity': 1, 'loss': 'unigram', 'equations': 'c = 0, w = {upper}, e > 0'},
     {'states': 'many', 'name': 'saddles', 'dimension': 1, 'index': 1, 'nullity': 1, 'loss': 'unigram', 'equations': 'c = 0, w = {lower}, e < 0'},
     {'states': 'two', 'name': 'saddle', 'dimension': 0, 'index': 0, 'nullity': 3, 'loss': 'unigram', 'equations': 'e = c = 0, w = {upper}'},
-    {'states': 'many', 'name': 'saddles', 'dimension': 1, 'index': None, 'nullity': 2, 'loss': 'unigram', 'equations': 'e = 0, w = {lower}, {c} > 0'},
+    {'states': 'many', 'name': 'saddles', 'dimension': 1, 'index': None, 'nullity': 2, 'loss': 'unigram', 'equations': 'e = 0, w = {lower}, c != 0'},
     {'states': 'many', 'name': 'saddle', 'dimension': 0, 'index': None, 'nullity': 3, 'loss': 'unigram', 'equations': 'e = c = 0, w = {lower}'},
-    {'states': 'many', 'name': 'saddles', 'dimension': 1, 'index': None, 'nullity': 2, 'loss': 'unigram', 'equations': 'e = 0, w = {upper}, {c} > 0'},
+    {'states': 'many', 'name': 'saddles', 'dimension': 1, 'index': None, 'nullity': 2, 'loss': 'unigram', 'equations': 'e = 0, w = {upper}, c != 0'},
     {'states': 'many', 'name': 'saddle', 'dimension': 0, 'index': None, 'nullity': 3, 'loss': 'unigram', 'equations': 'e = c = 0, w = {upper}'},
 )

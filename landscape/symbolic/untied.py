@@ -290,8 +290,8 @@ def _table(chapter: Chapter) -> list[dict]:
         pair("many", "c = 0, w = {upper}, e > 0", 1), pair("many", "c = 0, w = {lower}, e < 0", 1),
         row("two", "saddle", 0, "e = c = 0, w = {upper}", 0, 3),
     ]
-    for end in ("{lower}", "{upper}"):  # seen from the two sides of e = 0 these are not alike
-        found.append(row("many", "saddles", 1, f"e = 0, w = {end}, {{c}} > 0", None, 2))
+    for end in ("{lower}", "{upper}"):  # the ends of the minima and of the maxima: the two sides of e = 0 are not alike
+        found.append(row("many", "saddles", 1, f"e = 0, w = {end}, c != 0", None, 2))
         found.append(row("many", "saddle", 0, f"e = c = 0, w = {end}", None, 3))
     return found
 
