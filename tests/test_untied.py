@@ -57,12 +57,10 @@ def test_gap_and_derivatives_are_those_of_a_network_of_matrices(chain):
                 assert hessian[i, j] == pytest.approx(float(slope * second + bend * first[i] * first[j]), abs=1e-8)
 
 
-def test_two_states_are_the_binary_chain():
+def test_two_states_of_the_symmetric_chain_are_two_symbols():
     points = box(500, ABOVE)
     one, other = SymmetricChain(2, 0.8), BinaryChain(0.8, 0.8)
-    assert np.allclose(MODEL.kappa(one, points), 2 * MODEL.kappa(other, points), rtol=1e-13) or np.allclose(
-        2 * MODEL.kappa(one, points), MODEL.kappa(other, points), rtol=1e-13
-    ) or np.allclose(MODEL.loss(one, points), MODEL.loss(other, points), rtol=1e-12)
+    assert np.allclose(MODEL.kappa(one, points), 2 * MODEL.kappa(other, points), rtol=1e-12)  # A = S/(S-1)
     assert (MODEL.limit(one, points) == MODEL.limit(other, points)).all()
 
 
@@ -143,9 +141,7 @@ def test_both_invariants_are_kept(chain, speeds):
 
 @pytest.mark.parametrize("chain", MANY[:4], ids=str)
 def test_the_difference_of_squares_is_kept_across_the_kink(chain):
-    side = chain.target_sign
-    way = landscape.trajectory(chain, (-0.2, -side, 0.5), "untied", rtol=1e-9) if side < 0 else (
-        landscape.trajectory(chain, (-0.2, 1.0, 0.5), "untied", rtol=1e-9))
+    way = landscape.trajectory(chain, (-0.2, chain.target_sign, 0.5), "untied", rtol=1e-9)
     drift = way.invariant_drift()
     assert way.label == "global" and way.end[0] * -0.2 < 0  # it has crossed e = 0
     assert drift["e^2 - c^2"] <= 1000 * 1e-9 and drift["E"] is None
@@ -155,13 +151,6 @@ def test_the_difference_of_squares_is_kept_across_the_kink(chain):
 
 
 @pytest.mark.parametrize("chain", TWO, ids=str)
-def test_two_symbols_random_starts_are_all_global(chain):
-    starts = np.random.default_rng(5).uniform(-2, 2, size=(2000, 3))
-    assert set(landscape.limit(chain, starts, "untied")) == set(landscape.flow(chain, starts, "untied").labels) == {Label.GLOBAL}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("chain", [ABOVE, BELOW], ids=str)
 def test_twenty_thousand_random_starts_are_all_global(chain):
     starts = np.random.default_rng(6).uniform(-2, 2, size=(20_000, 3))
     assert set(landscape.limit(chain, starts, "untied")) == set(landscape.flow(chain, starts, "untied").labels) == {Label.GLOBAL}
@@ -198,7 +187,7 @@ def test_the_kernel_says_what_the_derived_rule_says(chapters, chain):
 @pytest.mark.parametrize("chain", TWO + MANY, ids=str)
 def test_the_planes_on_which_starts_end_in_saddles(chain):
     """e = c or e = -c, the one with κκ* < 0: exact and flow agree, and what ends in a saddle ends at e = c = 0."""
-    starts = box(60, chain, 4)
+    starts = box(200, chain, 4)
     for side in (1, -1):
         starts[:, 1] = side * starts[:, 0]
         exact, found = landscape.limit(chain, starts, "untied"), landscape.flow(chain, starts, "untied")
@@ -237,7 +226,7 @@ def test_known_starts():
     assert labels(ABOVE, (1, 1, 0.5), (1, -1, 0.5), (0, 0, 1), (0, 1, 1), (1, 0, 0), (0.5, 0, SADDLE), (0, 0.5, SADDLE), (1, 1, 0)) == [
         "saddle", "global", "saddle", "global", "global", "saddle", "saddle", "saddle"
     ]
-    assert labels(BELOW, (1, 1, 0.5), (1, -1, 0.5), (0.3, 0.3, -1.5), (2, 2, -1.5), (0.3, -0.3, -0.5), (2, -2, -0.5)) == [
+    assert labels(BELOW, (1, 1, 0.5), (1, -1, 0.5), (0.3, 0.3, -1.5), (2, 2, -1.5), (0.1, -0.1, -0.5), (2, -2, -0.5)) == [
         "global", "saddle", "saddle", "global", "saddle", "global"
     ]
     # the canonical landscape's local minima, with e and c of one size, are saddles
