@@ -279,7 +279,7 @@ class Bound(Landscape):
 
 
 # Name of a built-in architecture: the module of the package that defines it in `ARCHITECTURES`.
-_BUILT_IN = {"canonical": "canonical", "attention": "attention", "reduced": "reduced", "transverse": "reduced"}
+_BUILT_IN = {"canonical": "canonical", "attention": "attention", "untied": "untied", "reduced": "reduced", "transverse": "reduced"}
 
 
 def names() -> tuple[str, ...]:

@@ -31,6 +31,7 @@ from landscape.symbolic.reduction import exact_reduction
 from landscape.symbolic.steps import Chapter
 from landscape.symbolic.symmetric_chain import symmetric_chain
 from landscape.symbolic.transverse import transverse
+from landscape.symbolic.untied import untied, untied_kernels
 
 # Every chapter, in reading order, with the chapters it builds on.
 CHAPTERS: dict[str, tuple[Callable[..., Chapter], tuple[str, ...]]] = {
@@ -46,6 +47,7 @@ CHAPTERS: dict[str, tuple[Callable[..., Chapter], tuple[str, ...]]] = {
     "attention-critical-sets": (attention_sets, ("attention-gap", "canonical-gap", "canonical-invariant")),
     "attention-invariant": (attention_invariant, ("attention-gap", "attention-critical-sets", "canonical-gap", "canonical-invariant")),
     "attention-limits": (attention_limits, ("attention-critical-sets", "attention-invariant", "canonical-gap")),
+    "untied": (untied, ("attention-gap", "canonical-gap", "canonical-invariant")),
     "exact-reduction": (exact_reduction, ()),
     "reduced": (reduced, ("canonical-gap",)),
     "reduced-critical-sets": (reduced_sets, ("binary-chain", "reduced")),
@@ -90,6 +92,7 @@ def kernel_files(chapters: dict[str, Chapter]) -> dict[str, str]:
         "attention_binary": attention_kernels(chapters["attention-gap"]),
         **kernel_texts(),
         "reduced_sets": render.plateau_module(chapters["reduced-critical-sets"]),
+        **untied_kernels(chapters["untied"]),
     }
     return {f"landscape/kernels/{name}.py": text for name, text in modules.items()}
 

@@ -40,7 +40,7 @@ def landscape_options(command):
         command,
         click.option(
             "--architecture", default="canonical", show_default=True, metavar="NAME|FILE.toml",
-            help="A built-in architecture, or a file that defines a loss, a gap or logits.",
+            help="canonical, reduced, transverse or untied, or a file that defines a loss, a gap or logits.",
         ),
         click.option(
             "--speed", "speeds", type=str, multiple=True,

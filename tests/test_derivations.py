@@ -43,6 +43,13 @@ EQUIVALENT = {
     ],
     ("attention-invariant", "rise"): ["1/(pi*(-rho*airyai(z) + airyaiprime(z))**2)"],
     ("canonical-speeds", "rate_global"): ["4*A**2*e**2*phi_2*(c**2*e**2*w**2 + (-c*sigma_w*w**2 - 1)**2)"],
+    ("untied", "gap_simplex"): [
+        "c_h*e*(S**2 + 2*S*sigma_e*sigma_w*w**2 + 2*S*sigma_w*w**2 - S - 4*sigma_e*sigma_w*w**2)/(1 - S)**2"
+    ],
+    ("untied", "hessian_on_optimum"): [
+        "A**2*c_h**2*phi_2*(-c*sigma_w*w**2 - 1)**2", "A**2*c_h*e*phi_2*(-c*sigma_w*w**2 - 1)**2",
+        "A**2*e**2*phi_2*(-c*sigma_w*w**2 - 1)**2", "4*A**2*c**2*c_h**2*e**2*phi_2*w**2/sigma_w**2",
+    ],
     ("exact-reduction", "gradient"): [
         "K*O*V*c_h*rho_1*rho_2*y_2*(-y_1 + y_2)**2*(H*w_1*w_2 + 1)/sqrt(d)",
         "O*Q*V*c_h*rho_1*rho_2*y_2*(-y_1 + y_2)**2*(H*w_1*w_2 + 1)/sqrt(d)",

@@ -52,7 +52,7 @@ def integrated_orbits(count: int = 150) -> tuple[Orbit, ...]:
     generator = np.random.default_rng(4506)
     found = []
     for p_, q_ in CHAINS:
-        network = NumericNetwork(p_, q_)
+        network = NumericNetwork(p_, q_, attention=True)
         starts = generator.uniform((-2, -2, -2), (2, 1.5, 2), size=(count, 3))
         star = mpmath.log((1 - p_) * (1 - q_) / (p_ * q_))
         ends = outcomes(network, starts, float(minimised_loss(mpf(0), p_, q_)), float(minimised_loss(star, p_, q_)), steps=700)

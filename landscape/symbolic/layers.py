@@ -175,8 +175,8 @@ def attentive_binary(branch: tuple[int, int, int], tied: bool, multiple=size_f) 
     )
 
 
-def canonical_simplex(branch: tuple[int, int]) -> tuple[Expr, Expr]:
-    """Logits of the current and of any other symbol for S symbols: simplex embedding, S hidden units."""
+def canonical_simplex(branch: tuple[int, int], tied: bool = True) -> tuple[Expr, Expr]:
+    """Logits of the current and of any other symbol for S symbols: simplex embedding, S hidden units, any head."""
     more = Symbol("m", positive=True)  # S - 1, so that ReLU can tell the sign of what it gets
     e_value, w_value = branch[0] * size_e, branch[1] * size_w
     embedding = Corners(e_value, 0)
@@ -184,7 +184,7 @@ def canonical_simplex(branch: tuple[int, int]) -> tuple[Expr, Expr]:
     hidden_units = embedding.products().scaled(inward)
     hidden_units = Corners(hidden_units.on.subs(states, 1 + more), hidden_units.off.subs(states, 1 + more)).relu()
     z = embedding + hidden_units.scaled(outward)
-    logits = z.products().scaled(e_value)
+    logits = z.products().scaled(e_value if tied else head)
     return logits.on.subs(more, states - 1), logits.off.subs(more, states - 1)
 
 

@@ -74,8 +74,10 @@ def gap_module(name: str, names: Sequence[str], gap, chain, declared: Sequence =
     return _guarded(name, _assemble, name, names, kernels, branches, constants, own, imports, True)
 
 
-def built_in_gap_module(name: str, parameters: Sequence, gap, chain, signs: Sequence) -> str:
-    """The text of the module of a built-in architecture given by its gap, which is continuously differentiable.
+def built_in_gap_module(
+    name: str, parameters: Sequence, gap, chain, signs: Sequence, kinks: Sequence = (), vocabulary: Sequence = ()
+) -> str:
+    """The text of the module of a built-in architecture given by its gap.
 
     Parameters
     ----------
@@ -83,18 +85,27 @@ def built_in_gap_module(name: str, parameters: Sequence, gap, chain, signs: Sequ
         The coordinates of θ, in order.
     gap : Expr
         κ in the parameters and the signs.
-    chain : type
-        The class of the chains, which says which module has φ.
+    chain : type or Chain
+        The class of the chains, which says which module has φ, or a chain that brings the text of one.
     signs : sequence of (Symbol, Symbol)
-        Symbols of signs in `gap`, each with the parameter whose sign it is.
+        Symbols of signs in `gap`, each with the parameter whose sign it is; the gradient is continuous where that vanishes.
+    kinks : sequence of (Symbol, Expr)
+        Symbols of signs in `gap`, each with the function of the parameters whose sign it is; the gradient jumps there.
+    vocabulary : sequence of Symbol
+        What `gap` takes of the chain, such as the number of symbols.
     """
     renamed = dict(zip(parameters, internal_parameters(len(parameters))))
     lets = tuple((sign, _sign_of(renamed[parameter])) for sign, parameter in signs)
-    branches = Branches(gap.xreplace(renamed), (), ())
-    kernels = [replace(kernel, lets=lets) for kernel in _derived("kappa", branches, tuple(renamed.values()))]
+    sides, surfaces = (tuple(part) for part in zip(*kinks)) if kinks else ((), ())
+    branches = Branches(gap.xreplace(renamed), sides, tuple(surface.xreplace(renamed) for surface in surfaces))
+    kernels = [
+        replace(kernel, lets=lets) for kernel in _derived("kappa", branches, tuple(renamed.values()), tuple(vocabulary))
+    ]
     constants = tuple(sympy.Symbol(constant, real=True) for constant in chain.kernel_names)
-    imports = f"from landscape.kernels.{chain.kind}_chain import phi, phi_prime, phi_second"
-    return _assemble(name, [str(parameter) for parameter in parameters], kernels, branches, constants, "", imports, True)
+    imported = f"from landscape.kernels.{chain.kind}_chain import phi, phi_prime, phi_second"
+    own, imports = (chain.source, "") if chain.source else ("", imported)
+    names = [str(parameter) for parameter in parameters]
+    return _assemble(name, names, kernels, branches, constants, own, imports, True, tuple(vocabulary))
 
 
 def _sign_of(parameter):
@@ -157,7 +168,7 @@ def _derived(name: str, branches: Branches, parameters, constants=()) -> list[Ke
     return found
 
 
-def _assemble(name, names, kernels, branches, constants, own="", imports="", has_gap=False) -> str:
+def _assemble(name, names, kernels, branches, constants, own="", imports="", has_gap=False, vocabulary=()) -> str:
     """The whole module."""
     d, m = len(names), len(branches.surfaces)
     scalars = [f"theta[{i}]" for i in range(d)] + [f"signs[{j}]" for j in range(m)]
@@ -166,6 +177,7 @@ def _assemble(name, names, kernels, branches, constants, own="", imports="", has
     values = {
         "dimension": d, "surfaces": m, "names": tuple(names), "scalars": ", ".join(scalars),
         "point": ", ".join(scalars + words), "constants": "".join(f", {word}" for word in words),
+        "vocabulary": "".join(f", {word}" for word in vocabulary),
         "unpack": f"    {', '.join(words)} = {', '.join(f'constants[{i}]' for i in range(len(words)))}\n" if words else "",
         "tuple": f"({', '.join(words)}{',' if len(words) == 1 else ''})",
         "gradient": ", ".join(f"out[{i}]" for i in range(d)),
@@ -224,14 +236,14 @@ _GAP = '''DIMENSION, SURFACES = {dimension}, {surfaces}
 @kernel
 def loss_at(theta, signs, constants):
     """Loss at a point, in the branch of the signs."""
-{unpack}    return phi(kappa({scalars}){constants})
+{unpack}    return phi(kappa({scalars}{vocabulary}){constants})
 
 
 @kernel
 def gradient_at(theta, signs, constants, out):
     """Gradient at a point: phi' times that of the gap."""
-{unpack}    slope = phi_prime(kappa({scalars}){constants})
-    {gradient} = kappa_gradient({scalars})
+{unpack}    slope = phi_prime(kappa({scalars}{vocabulary}){constants})
+    {gradient} = kappa_gradient({scalars}{vocabulary})
     for i in range(DIMENSION):
         out[i] *= slope
 
@@ -239,19 +251,19 @@ def gradient_at(theta, signs, constants, out):
 @kernel
 def hessian_at(theta, signs, constants, out):
     """Upper triangle of the Hessian at a point, by the chain rule."""
-{unpack}    gap, along = kappa({scalars}), np.empty(DIMENSION)
+{unpack}    gap, along = kappa({scalars}{vocabulary}), np.empty(DIMENSION)
     slope, bend = phi_prime(gap{constants}), phi_second(gap{constants})
-    {triangle} = kappa_hessian({scalars})
-    gap_gradient_at(theta, signs, along)
+    {triangle} = kappa_hessian({scalars}{vocabulary})
+    gap_gradient_at(theta, signs{vocabulary}, along)
     for i in range(DIMENSION):
         for j in range(i, DIMENSION):
             out[i, j] = slope * out[i, j] + bend * along[i] * along[j]
 
 
 @kernel
-def gap_gradient_at(theta, signs, out):
+def gap_gradient_at(theta, signs{vocabulary}, out):
     """Gradient of the gap at a point."""
-    {gradient} = kappa_gradient({scalars})
+    {gradient} = kappa_gradient({scalars}{vocabulary})
 '''
 
 _SMOOTH = '''
@@ -330,24 +342,24 @@ _LOOP_NAMES = {"kappa": "gap_many", "logit_zero": "logit_zero_many"}
 _VALUE_LOOP = '''
 
 @kernel
-def {plural}(points):
+def {plural}(points{vocabulary}):
     """{what}, at points of shape (n, d)."""
     out, signs, found = np.empty(points.shape[0]), np.ones(max(SURFACES, 1)), np.empty(max(SURFACES, 1))
     for i in range(points.shape[0]):
         theta = points[i]
         natural(theta, (), signs, found)
-        out[i] = {kernel}({scalars})
+        out[i] = {kernel}({scalars}{vocabulary})
     return out
 '''
 
 _GAP_GRADIENT_LOOP = '''
 
 @kernel
-def gap_gradient_many(points):
+def gap_gradient_many(points{vocabulary}):
     """Gradient of the gap at points of shape (n, d)."""
     out, signs, found = np.empty(points.shape), np.ones(max(SURFACES, 1)), np.empty(max(SURFACES, 1))
     for i in range(points.shape[0]):
         natural(points[i], (), signs, found)
-        gap_gradient_at(points[i], signs, out[i])
+        gap_gradient_at(points[i], signs{vocabulary}, out[i])
     return out
 '''

@@ -92,10 +92,11 @@ ALPHA = (1, -1, -1)
 HIDDEN = 2
 
 
-def network_logits(e, w):
-    """Logits after 0 and 1 of the transformer on the canonical slice, by multiplying its matrices."""
+def network_logits(e, w, head=None):
+    """Logits after 0 and 1 of the transformer on the canonical slice, by multiplying its matrices; the head is tied or of its own."""
     d = len(ALPHA)
     embedding = [e / mpmath.sqrt(d) * a for a in ALPHA]
+    reading = embedding if head is None else [head / mpmath.sqrt(d) * a for a in ALPHA]
     k = 2 / mpmath.sqrt(d * HIDDEN)
     first = [[k * abs(w) * a for a in ALPHA] for _ in range(HIDDEN)]
     second = [[k * w * a for _ in range(HIDDEN)] for a in ALPHA]
@@ -104,24 +105,24 @@ def network_logits(e, w):
         y = [x * v - v / 2 for v in embedding]
         h = [max(mpf(0), sum(u * v for u, v in zip(row, y))) for row in first]
         z = [v + sum(u * a for u, a in zip(row, h)) for v, row in zip(y, second)]
-        logits.append(sum(u * v for u, v in zip(embedding, z)))
+        logits.append(sum(u * v for u, v in zip(reading, z)))
     return logits
 
 
-def simplex_logits(e, w, states_):
-    """Logits of the S symbols after the symbol 0, for simplex embeddings and S hidden units."""
+def simplex_logits(e, w, states_, head=None):
+    """Logits of the S symbols after the symbol 0, for simplex embeddings, S hidden units and a head that is tied or its own."""
     n = int(states_)
     corners = [[mpmath.sqrt(mpf(n) / (n - 1)) * ((i == j) - mpf(1) / n) for j in range(n)] for i in range(n)]
     inward, outward = 2 * abs(w) / mpmath.sqrt(n), 2 * w / mpmath.sqrt(n)
     y = [e * v for v in corners[0]]
     h = [max(mpf(0), inward * sum(u * v for u, v in zip(corner, y))) for corner in corners]
     z = [v + outward * sum(h[j] * corners[j][i] for j in range(n)) for i, v in enumerate(y)]
-    return [e * sum(u * v for u, v in zip(corner, z)) for corner in corners]
+    return [(e if head is None else head) * sum(u * v for u, v in zip(corner, z)) for corner in corners]
 
 
-def network_gap(e, w, states_=None):
+def network_gap(e, w, states_=None, head=None):
     """Logit gap of the network: of the two-symbol one, or of the one with S symbols."""
-    logits = network_logits(e, w) if states_ is None else simplex_logits(e, w, states_)
+    logits = network_logits(e, w, head) if states_ is None else simplex_logits(e, w, states_, head)
     return logits[1] - logits[0] if states_ is None else logits[0] - logits[1]
 
 
