@@ -194,7 +194,7 @@ def _on_saddles(*values) -> tuple[Place, ...]:
 def _saddles(chapter: Chapter, kappa) -> None:
     """The Hessian of the loss on the three lines, and the cubic where they meet."""
     on_axis = _on_saddles(("0", "0", "-1.25"), ("0", "0", "0.5"))
-    on_lines = _on_saddles(("-1.25", "0", "w_s"), ("0", "-0.75", "w_s"), ("0", "0.625", "w_s"))
+    on_lines = _on_saddles(("-1.25", "0", "w_s"), ("0.75", "0", "w_s"), ("0", "0.625", "w_s"), ("0", "-1.25", "w_s"))[1:]
     method = "half the sum of the squared eigenvalues of the numerical Hessian of the minimised loss of networks with two and three symbols there, from e > 0"
     squared, rest = _square_of_eigenvalues(slope * _matrix(kappa).subs({e: 0, head: 0}))
     chapter.add(
