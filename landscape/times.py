@@ -13,7 +13,7 @@ from landscape.chains import BinaryChain, Chain, SymmetricChain
 from landscape.parameters import ParameterError
 
 MEASURES = ("distance", "loss")
-LARGEST = 1e70  # powers of larger coordinates overflow
+LARGEST = 1e6  # of larger coordinates E, a difference of squares, keeps too few digits
 
 
 def arrival_time(
@@ -45,7 +45,7 @@ def arrival_time(
     Raises
     ------
     ParameterError
-        If an argument is not as said above, or a finite coordinate exceeds 1e70.
+        If an argument is not as said above, or a finite coordinate exceeds 1e6.
 
     Notes
     -----

@@ -12,20 +12,22 @@ from landscape.kernels.stable import above_tangent
 @kernel
 def orbit_square(xi, u_0, B_0, r_0, sigma_w, c):
     """e² on the orbit through a point, ξ = log(w²/w_0²) further on."""
-    return u_0 + (B_0*sigma_w*xi + r_0*above_tangent(xi))/c
+    Delta_u = (((B_0*sigma_w*xi + r_0*above_tangent(xi))/c) if (abs(xi) < 1.0) else (r_0*math.expm1(xi)/c + sigma_w*xi/c))
+    return Delta_u + u_0
 
 
 @kernel
 def orbit_factor(xi, B_0, r_0, sigma_w):
     """B = 1 + c w|w| there."""
-    return B_0 + r_0*sigma_w*math.expm1(xi)
+    return ((B_0 + r_0*sigma_w*math.expm1(xi)) if (abs(xi) < 1.0) else (r_0*sigma_w*math.exp(xi) + 1.0))
 
 
 @kernel
 def gap_change(xi, u_0, B_0, r_0, sigma_w, c, A):
     """κ there less κ at the point."""
+    Delta_u = (((B_0*sigma_w*xi + r_0*above_tangent(xi))/c) if (abs(xi) < 1.0) else (r_0*math.expm1(xi)/c + sigma_w*xi/c))
     t0 = r_0*sigma_w*math.expm1(xi)
-    return A*(t0*u_0 + (B_0 + t0)*(B_0*sigma_w*xi + r_0*above_tangent(xi))/c)
+    return A*(Delta_u*(B_0 + t0) + t0*u_0)
 
 
 @kernel

@@ -32,7 +32,9 @@ def square(xi, at, model):
 @kernel
 def excess_gap(xi, at, model):
     """κ - κ* on the orbit through an anchor."""
-    return at.gap + gap_change(xi, at.u, at.b, at.r, at.sigma, model.c, model.A)
+    if abs(xi) < 1.0:
+        return at.gap + gap_change(xi, at.u, at.b, at.r, at.sigma, model.c, model.A)
+    return model.A * square(xi, at, model) * orbit_factor(xi, at.b, at.r, at.sigma) - model.star
 
 
 @kernel
@@ -44,11 +46,11 @@ def _moved(xi, at, model):
 
 
 @kernel
-def _to_optimum(at, direction, model):
-    """ξ at κ = κ*, counted from an anchor, by Newton's method in a bracket."""
-    low, high = 0.0, 1.0
-    while direction * at.sigma * excess_gap(direction * high, at, model) < 0.0 and high < 1e300:
-        low, high = high, 2.0 * high
+def _to_optimum(at, direction, furthest, model):
+    """ξ at κ = κ*, counted from an anchor and no further than `furthest`, by Newton's method in a bracket."""
+    low, high = 0.0, min(1.0, furthest)
+    while high < furthest and direction * at.sigma * excess_gap(direction * high, at, model) < 0.0:
+        low, high = high, min(2.0 * high, furthest)
     x = low
     for _ in range(400):
         value = direction * at.sigma * excess_gap(direction * x, at, model)
@@ -101,7 +103,7 @@ def find_orbit(e, w, label, model):
     sigma = 1.0 if w >= 0.0 else -1.0
     start = Anchor(e * e, slope_factor(w, c), c * w * w, kappa(e, w, model.A, c) - model.star, sigma)
     direction = -sigma if start.gap > 0.0 else sigma  # κ falls if it is above κ*, and grows with σξ
-    if w < 0.0 and direction * (start.r - 1.0) <= 0.0:  # towards the saddle's w
+    if w < 0.0 and direction * (start.r - 1.0) <= 0.0 and model.star * start.b <= 0.0:  # towards the saddle's w, and κ* not before it
         above = e * e - threshold(w, c)
         s = math.log(c) + 2.0 * math.log(-w)
         if abs(above) <= ROUNDING * margin_scale(e, w, c):
@@ -111,7 +113,8 @@ def find_orbit(e, w, label, model):
         if above < 0.0:
             return _back_from_saddle(above, s, direction, w, start, model)
     if label == GLOBAL and model.star != 0.0:
-        way = _to_optimum(start, direction, model)
+        crossing = math.log(start.r) if w < 0.0 and direction * (start.r - 1.0) < 0.0 else math.inf  # where B = 0
+        way = _to_optimum(start, direction, abs(crossing) if start.r > 0.0 else 1e300, model)
         return Orbit(way, 0.0, start, start, _at_optimum(way, start, model), w * math.exp(0.5 * way))
     way = _to_line(start, model)
     return Orbit(way, 0.0, start, start, _on_line(way, start, model), w * math.exp(0.5 * way))
@@ -119,12 +122,14 @@ def find_orbit(e, w, label, model):
 
 @kernel
 def _at_optimum(way, start, model):
-    """The anchor at κ = κ*; e² from κ* where B is known better, else from the invariant."""
+    """The anchor at κ = κ*: of e² and B the one that rounding disturbs less, and the other from κ*."""
     moved = _moved(way, start, model)
-    noise = (1.0 + abs(way)) * moved.r
-    by_gap = model.star / (model.A * moved.b)
-    better = noise * by_gap < abs(moved.b) * (start.u + (start.r + moved.r + abs(way)) / model.c)
-    return Anchor(by_gap if better else moved.u, moved.b, moved.r, 0.0, start.sigma)
+    product = model.star / model.A
+    noise_of_b = (1.0 + abs(way)) * moved.r
+    noise_of_u = start.u + (start.r + moved.r + abs(way)) / model.c
+    if moved.u > 0.0 and noise_of_u * abs(moved.b) < noise_of_b * moved.u:
+        return Anchor(moved.u, product / moved.u, moved.r, 0.0, start.sigma)
+    return Anchor(abs(product / moved.b), moved.b, moved.r, 0.0, start.sigma)
 
 
 @kernel
@@ -152,7 +157,7 @@ def _past_saddle(above, s, direction, start, model):
     middle = _crossing(above, model)
     if model.star == 0.0:
         return Orbit(-s, 0.0, start, middle, middle, -1.0 / math.sqrt(model.c))
-    beyond = _to_optimum(middle, direction, model)
+    beyond = _to_optimum(middle, direction, 1e300, model)
     moved = _moved(beyond, middle, model)
     end = Anchor(moved.u, moved.b, moved.r, 0.0, -1.0)
     return Orbit(beyond - s, -s, start, middle, end, -math.exp(0.5 * beyond) / math.sqrt(model.c))

@@ -11,7 +11,7 @@ import numba
 import numpy as np
 
 from landscape.kernels.canonical import kappa, slope_factor
-from landscape.kernels.canonical_times import line_time, orbit_square, slope_beyond, time_density
+from landscape.kernels.canonical_times import gap_change, line_time, orbit_square, slope_beyond, time_density
 from landscape.kernels.compile import kernel
 from landscape.kernels.labels import GLOBAL, INVALID, MAXIMUM
 from landscape.kernels.orbits import excess_gap, find_orbit, square
@@ -19,10 +19,11 @@ from landscape.kernels.orbits import excess_gap, find_orbit, square
 GAUSS_X, GAUSS_W = np.polynomial.legendre.leggauss(10)
 PANEL_X, PANEL_W = np.polynomial.legendre.leggauss(20)
 TOLERANCE = 1e-10  # on the difference of one rule and two halves, whose own error is far smaller
+NEAR = 20.0  # |ξ| up to which the end is the point to count from
 FAINT = 1e-140  # below it e² underflows; the flow is linear in e there
 
 DISTANCE, EXCESS = 0, 1
-AT_START, AT_MIDDLE, AT_END = 0, 1, 2
+AT_START, AT_MIDDLE, TOWARDS_END, AT_END = 0, 1, 2, 3
 
 
 @kernel
@@ -32,11 +33,13 @@ def _slope(gap, model):
 
 @kernel
 def _integrand(x, kind, scale, direction, at, model):
-    """Time per unit of the variable x of a piece: ξ = ±scale (e^x - 1), ±scale sinh x, or ∓e^-x."""
+    """Time per unit of the variable x of a piece: ξ = ±scale (e^x - 1), ±scale sinh x, ±(scale - e^-x), or ∓e^-x."""
     if kind == AT_START:
         xi, jacobian = direction * scale * math.expm1(x), scale * math.exp(x)
     elif kind == AT_MIDDLE:
         xi, jacobian = direction * scale * math.sinh(x), scale * math.cosh(x)
+    elif kind == TOWARDS_END:
+        xi, jacobian = direction * (scale - math.exp(-x)), math.exp(-x)
     else:
         xi, jacobian = -direction * math.exp(-x), math.exp(-x)
     return jacobian * time_density(square(xi, at, model), _slope(excess_gap(xi, at, model), model), model.A, model.c)
@@ -109,17 +112,18 @@ def _loss_rise(gap, change, model):
 @kernel
 def _remains(size, direction, w, orbit, measure, model):
     """How far from its limit the orbit is at |ξ| = size before it: Euclidean distance, or loss above the limit's."""
-    xi = -direction * size
+    xi, end = -direction * size, orbit.end
+    if size > 1.0:  # counted from the start
+        done = orbit.way + xi
+        if measure == EXCESS:
+            return _loss_rise(end.gap, excess_gap(done, orbit.start, model) - end.gap, model)
+        across = math.sqrt(max(square(done, orbit.start, model), 0.0)) - math.sqrt(end.u)
+        return math.hypot(across, w * math.exp(0.5 * done) - orbit.w)
     if measure == EXCESS:
-        return _loss_rise(orbit.end.gap, excess_gap(xi, orbit.end, model) - orbit.end.gap, model)
-    whole = square(xi, orbit.end, model)
-    rise = orbit_square(xi, 0.0, orbit.end.b, orbit.end.r, orbit.end.sigma, model.c)
-    across = rise / (math.sqrt(max(whole, 0.0)) + math.sqrt(orbit.end.u)) if whole > 0.0 else 0.0
-    if size < 1.0:
-        along = orbit.w * math.expm1(0.5 * xi)
-    else:
-        along = w * math.exp(0.5 * (orbit.way + xi)) - orbit.w
-    return math.hypot(across, along)
+        return _loss_rise(end.gap, gap_change(xi, end.u, end.b, end.r, end.sigma, model.c, model.A), model)
+    rise = orbit_square(xi, 0.0, end.b, end.r, end.sigma, model.c)
+    both = math.sqrt(end.u + rise) + math.sqrt(end.u)
+    return math.hypot(rise / both if both > 0.0 else 0.0, orbit.w * math.expm1(0.5 * xi))
 
 
 @kernel
@@ -163,8 +167,12 @@ def _elapsed(orbit, stop, direction, model):
     total = _piece(0.0, math.log1p(min(first, reach) / scale), AT_START, scale, direction, start, model)
     if orbit.saddle != 0.0:
         width = min(1.0, math.sqrt(2.0 * c * orbit.middle.u))
-        edge = min(reach - before, last)
+        edge = min(reach - before, after - last)
         total += _piece(-math.asinh(first / width), math.asinh(edge / width), AT_MIDDLE, width, direction, orbit.middle, model)
+    if last > NEAR:
+        at, way = (start, whole) if orbit.saddle == 0.0 else (orbit.middle, after)
+        total += _piece(-math.log(last), -math.log(max(NEAR, stop)), TOWARDS_END, way, direction, at, model)
+        last = NEAR
     return total + _piece(-math.log(last), -math.log(stop), AT_END, 1.0, direction, orbit.end, model)
 
 
@@ -182,7 +190,7 @@ def arrival(e, w, label, within, measure, model):
     if at_rest(e, w, label, model):
         return 0.0
     before = 0.0
-    if abs(e) < FAINT:
+    if abs(e) < FAINT and slope_factor(w, model.c) != 0.0:
         if label != GLOBAL or model.star == 0.0:
             return 0.0
         pace = line_time(_slope(-model.star, model), model.A, slope_factor(w, model.c))
@@ -199,7 +207,7 @@ def limit_point(e, w, label, model):
     """Where (e, w) ends."""
     if label == INVALID or at_rest(e, w, label, model):
         return e, w
-    if abs(e) < FAINT:
+    if abs(e) < FAINT and slope_factor(w, model.c) != 0.0:
         if label != GLOBAL or model.star == 0.0:
             return 0.0, w
         e = math.copysign(FAINT, e)

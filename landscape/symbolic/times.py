@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mpmath
 from mpmath import mpf
-from sympy import Matrix, Rational, Symbol, diff, exp, expand, expand_log, factor, integrate, limit, log, oo, pi, simplify, sqrt
+from sympy import Matrix, Piecewise, Rational, Symbol, diff, exp, expand, expand_log, factor, integrate, limit, log, oo, pi, simplify, sqrt
 
 from landscape.symbolic.algebra import cancelled
 from landscape.symbolic.canonical import EVERYWHERE, Setting, settings
@@ -14,7 +14,7 @@ from landscape.symbolic.invariants import orbit_rise
 from landscape.symbolic.primitives import above_tangent, elementary, expm1
 from landscape.symbolic.steps import Chapter, Check, Kernel
 from landscape.symbolic.symbols import (
-    bend, curvature, e, factor_here, growth, height, ratio_here, scale, sign_w, slope, square, w,
+    bend, curvature, e, factor_here, growth, height, ratio_here, rise, scale, sign_w, slope, square, w,
 )
 
 WAYS = ("0.25", "-0.5", "-0.75", "-0.125", "0.4", "-0.3")  # ξ at each of the places
@@ -240,10 +240,17 @@ def _passing(s: Setting):
 def _kernels(chapter) -> tuple:
     """What the compiled quadrature takes; e² along the orbit goes in under the name of u_0 where it is known."""
     around = (growth, square, factor_here, ratio_here, sign_w, curvature)
+    near = chapter["orbit_square"] - square
+    far = expand(elementary(near).subs(factor_here, 1 + sign_w * ratio_here)).subs(sign_w**2, 1)  # large terms cancel here
+    far = cancelled(far - ratio_here * (exp(growth) - 1) / curvature) + ratio_here * expm1(growth) / curvature
+    factor_far = expand(elementary(chapter["orbit_factor"]).subs(factor_here, 1 + sign_w * ratio_here))
+    factor_there = Piecewise((chapter["orbit_factor"], abs(growth) < 1), (factor_far, True))
+    lets = ((rise, Piecewise((near, abs(growth) < 1), (far, True))),)
+    change = chapter["gap_change"].subs(near, rise)
     return (
-        Kernel("orbit_square", around, (chapter["orbit_square"],), "e² on the orbit through a point, ξ = log(w²/w_0²) further on."),
-        Kernel("orbit_factor", (growth, factor_here, ratio_here, sign_w), (chapter["orbit_factor"],), "B = 1 + c w|w| there."),
-        Kernel("gap_change", (*around, scale), (chapter["gap_change"],), "κ there less κ at the point."),
+        Kernel("orbit_square", around, (square + rise,), "e² on the orbit through a point, ξ = log(w²/w_0²) further on.", lets),
+        Kernel("orbit_factor", (growth, factor_here, ratio_here, sign_w), (factor_there,), "B = 1 + c w|w| there."),
+        Kernel("gap_change", (*around, scale), (change,), "κ there less κ at the point.", lets),
         Kernel("gap_growth", (square, factor_here, ratio_here, sign_w, curvature, scale),
                (simplify(diff(elementary(chapter["gap_change"]), growth).subs(growth, 0)),), "dκ/dξ at a point."),
         Kernel("time_density", (square, slope, scale, curvature), (abs(chapter["time_density"].subs(sign_w, 1)),),
