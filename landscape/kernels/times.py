@@ -122,7 +122,7 @@ def _remains(size, direction, w, orbit, measure, model):
     if measure == EXCESS:
         return _loss_rise(end.gap, gap_change(xi, end.u, end.b, end.r, end.sigma, model.c, model.A), model)
     rise = orbit_square(xi, 0.0, end.b, end.r, end.sigma, model.c)
-    both = math.sqrt(end.u + rise) + math.sqrt(end.u)
+    both = math.sqrt(max(end.u + rise, 0.0)) + math.sqrt(end.u)
     return math.hypot(rise / both if both > 0.0 else 0.0, orbit.w * math.expm1(0.5 * xi))
 
 

@@ -194,14 +194,43 @@ def _near_saddle(chapter, derivatives, rates) -> None:
         "passage",
         "A start off the separatrix, with $m=E-E_{\\text{sad}}>0$, passes the saddle at $e^2=m$. To leading order in $m$ the passage takes "
         "this, which is $\\pi/(C\\sqrt m)$: a start at distance $\\varepsilon$ from the separatrix is **delayed by a multiple of "
-        "$\\varepsilon^{-1/2}$**. For $m<0$ it turns back at $|B|\\approx\\sqrt{2c|m|}$ and from there on nears $e=0$ at the slow rate "
-        "$2A|\\varphi'(0)B|$.",
+        "$\\varepsilon^{-1/2}$**.",
         r"\lim_{m\to0^+}\,\sqrt m\,t", simplify(passage * sqrt(height)),
         simplify((passage * sqrt(height) * rates["rate_saddle"]) ** 2 - pi**2),
         Check("quadrature, at m = 1e-24, of the numerical gradient of a network's loss along the orbit that its numerical field gives",
               cases=settings(("1", "0"), ("-1", "0"), ("1", "0"), ("-1", "0"), ("-1", "0"), ("-1", "0")),
               values=lambda s: s.point(mpf(0)), reference=_passing, tolerance=1e-7),
     )
+    turned = sqrt(2 * curvature * height)  # |ξ| at e = 0, from e² = ξ²/2c - |m|; B = ∓ξ to leading order
+    slow = cancelled(2 * scale * abs(slope) * turned / sqrt(height))
+    chapter.add(
+        "slow_end",
+        "For $m<0$ the orbit turns back before the saddle and ends on $e=0$ where $|B|\\approx\\sqrt{2c|m|}$, at the rate "
+        "$2A|\\varphi'(0)B|$. That is $C\\sqrt{|m|}$: on this side too the time grows like $|m|^{-1/2}$.",
+        r"\lim_{m\to0^-}\,\lambda_{\text{local}}/\sqrt{|m|}", slow,
+        Matrix([simplify((slow / rates["rate_saddle"]) ** 2 - 1),
+                cancelled(leading.subs(square, -height).subs(growth, turned)),
+                simplify((slow * sqrt(height)) ** 2 - (rates["rate_local"].subs(sign_w, -1) ** 2).subs(w**2, (1 + turned) / curvature))]),
+        Check("−ė/e of a network at e = 1e-15, where its numerical field meets e = 0 on the orbit with m = -1e-24",
+              cases=settings(("1", "0"), ("-1", "0"), ("1", "0")), values=lambda s: s.point(mpf(0)), reference=_slow_rate,
+              tolerance=1e-10),
+    )
+
+
+def _field_slope(s: Setting, saddle):
+    """d²(e²)/dw² of orbits at the saddle, from a network's numerical field next to it."""
+    probe, side = mpf("1e-14"), mpmath.sign(s.e)
+    along, across = (mpmath.diff(s.gap, (side, saddle + probe), order) for order in ((1, 0), (0, 1)))
+    return abs(2 * side * along / across / probe)
+
+
+def _slow_rate(s: Setting):
+    """−ė/e over √|m| at the end of the orbit that misses the saddle by m = -1e-24."""
+    depth, side = mpf("1e-24"), mpmath.sign(s.e)
+    saddle = -1 / mpmath.sqrt(s.constants[1])
+    offset = mpmath.sqrt(2 * depth / _field_slope(s, saddle))
+    rates = [mpmath.diff(lambda x: s.loss(x * NEARBY, saddle + d), side) / side / NEARBY**2 for d in (offset, -offset)]
+    return max(rates) / mpmath.sqrt(depth)  # one side attracts, the other repels
 
 
 def _slowing(s: Setting):
@@ -223,14 +252,13 @@ def _passing(s: Setting):
     m, c, side = mpf("1e-24"), s.constants[1], mpmath.sign(s.e)
     saddle = -1 / mpmath.sqrt(c)
     with mpmath.workdps(40):
-        probe = mpf("1e-12")  # the field is linear around w_s to 12 digits: a slope is all that is needed
-        ratio = 2 * side * mpmath.diff(s.gap, (side, saddle + probe), (1, 0)) / mpmath.diff(s.gap, (side, saddle + probe), (0, 1)) / probe
-        width = mpmath.sqrt(2 * m / abs(ratio))
+        ratio = _field_slope(s, saddle)
+        width = mpmath.sqrt(2 * m / ratio)
         pull = abs(mpmath.diff(s.phi, mpf(0)))
 
         def speed(angle):
             offset = width * mpmath.tan(angle)
-            size = mpmath.sqrt(m + abs(ratio) * offset**2 / 2)
+            size = mpmath.sqrt(m + ratio * offset**2 / 2)
             rate = pull * abs(mpmath.diff(lambda x: s.gap(size * side, x), saddle + offset))
             return width / mpmath.cos(angle) ** 2 / rate
 
