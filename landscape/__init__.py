@@ -43,6 +43,8 @@ _HOMES = {
     "compare": "basins",
     "label_starts": "basins",
     "separatrix": "basins",
+    "arrival_time": "times",
+    "limit_point": "times",
 }
 
 __all__ = sorted(_HOMES)

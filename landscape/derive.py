@@ -30,6 +30,7 @@ from landscape.symbolic.reduced_sets import reduced_sets
 from landscape.symbolic.reduction import exact_reduction
 from landscape.symbolic.steps import Chapter
 from landscape.symbolic.symmetric_chain import symmetric_chain
+from landscape.symbolic.times import canonical_times
 from landscape.symbolic.transverse import transverse
 from landscape.symbolic.untied import untied, untied_kernels
 
@@ -43,6 +44,9 @@ CHAPTERS: dict[str, tuple[Callable[..., Chapter], tuple[str, ...]]] = {
     "canonical-invariant": (invariant, ("canonical-gap", "canonical-derivatives", "canonical-critical-sets")),
     "canonical-limits": (exact_limits, ("canonical-derivatives", "canonical-critical-sets", "canonical-invariant")),
     "canonical-speeds": (speeds, ("canonical-derivatives", "canonical-critical-sets", "canonical-invariant")),
+    "canonical-times": (
+        canonical_times, ("canonical-derivatives", "canonical-invariant", "canonical-speeds", "binary-chain", "symmetric-chain")
+    ),
     "attention-gap": (attention_gap, ()),
     "attention-critical-sets": (attention_sets, ("attention-gap", "canonical-gap", "canonical-invariant")),
     "attention-invariant": (attention_invariant, ("attention-gap", "attention-critical-sets", "canonical-gap", "canonical-invariant")),
@@ -83,6 +87,10 @@ def kernel_files(chapters: dict[str, Chapter]) -> dict[str, str]:
         ),
         "canonical_binary": codegen.pair_source("canonical", "binary", ("p", "q"), canonical["binary"][0]),
         "canonical_symmetric": codegen.pair_source("canonical", "symmetric", ("S", "p"), canonical["symmetric"][0]),
+        "canonical_times": codegen.module_source(
+            "Orbits of the canonical flow and the time along them; φ′ of both chains around κ*.", "canonical-times",
+            chapters["canonical-times"]["kernels"],
+        ),
         "dop853": tableau.source(),
         "canonical_sets": render.critical_sets_module(chapters["canonical-critical-sets"]),
         "attention": codegen.module_source(

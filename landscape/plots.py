@@ -253,8 +253,8 @@ def regions(axis, found: LabelMap) -> None:
     axis.set_title(found.title, fontsize=9.5)
 
 
-def convergence_times(figure, axis, found: LabelMap) -> None:
-    """Flow time until convergence, on a logarithmic scale; white where there was none or the start is at rest."""
+def convergence_times(figure, axis, found: LabelMap, label: str = "flow time until convergence") -> None:
+    """Flow time of a map, on a logarithmic scale; white where there was none or it is 0."""
     from matplotlib.colors import LogNorm
 
     times = np.ma.masked_invalid(np.where(found.times > 0.0, found.times, np.nan))
@@ -262,7 +262,7 @@ def convergence_times(figure, axis, found: LabelMap) -> None:
         low, high = float(times.min()), float(times.max())
         norm = LogNorm(low, high if high > low else 1.01 * low)
         image = axis.imshow(times, origin="lower", extent=_extent(found), cmap="cividis_r", norm=norm, aspect="auto", interpolation="nearest")
-        figure.colorbar(image, ax=axis, label="flow time until convergence")
+        figure.colorbar(image, ax=axis, label=label)
     axis.set_xlabel(f"${found.names[1]}$")
     axis.set_title("Convergence time" + ("" if found.whole else " (coarse away from boundaries)"), fontsize=9.5)
 

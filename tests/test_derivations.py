@@ -28,6 +28,8 @@ def test_every_chapter_is_checked_on_both_sides_of_the_threshold(chapters):
     assert len(cases) > 300
 
 
+_SLOPE = "expm1(zeta)/(sqrt({}) + (p + q)*exp(zeta)/(p*q) - (p + q)*(2*p*q - p - q)/(2*p*q*(p - 1)*(q - 1)))"
+
 # The mutants that say the same as the statement: a sign inside an even power, or 1/σ² for σ² with σ = ±1.
 EQUIVALENT = {
     ("binary-chain", "slope_at_zero"): ["p*q*(p + q - 1)/(-p - q)**2"],
@@ -50,6 +52,13 @@ EQUIVALENT = {
         "A**2*c_h**2*phi_2*(-c*sigma_w*w**2 - 1)**2", "A**2*c_h*e*phi_2*(-c*sigma_w*w**2 - 1)**2",
         "A**2*e**2*phi_2*(-c*sigma_w*w**2 - 1)**2", "4*A**2*c**2*c_h**2*e**2*phi_2*w**2/sigma_w**2",
     ],
+    ("canonical-times", "slope_binary"): [_SLOPE.format(root) for root in (
+        "(-p - q)**2*exp(zeta)/(p**2*q**2*(p - 1)*(q - 1)) + (p - q)**2*(p + q)**2/(4*p**2*q**2*(p - 1)**2*(q - 1)**2)",
+        "(p + q)**2*exp(zeta)/(p**2*q**2*(p - 1)*(q - 1)) + (p - q)**2*(p + q)**2/(4*p**2*q**2*(1 - p)**2*(q - 1)**2)",
+        "(p + q)**2*exp(zeta)/(p**2*q**2*(p - 1)*(q - 1)) + (p - q)**2*(p + q)**2/(4*p**2*q**2*(1 - q)**2*(p - 1)**2)",
+        "(-p - q)**2*(p - q)**2/(4*p**2*q**2*(p - 1)**2*(q - 1)**2) + (p + q)**2*exp(zeta)/(p**2*q**2*(p - 1)*(q - 1))",
+        "(-p + q)**2*(p + q)**2/(4*p**2*q**2*(p - 1)**2*(q - 1)**2) + (p + q)**2*exp(zeta)/(p**2*q**2*(p - 1)*(q - 1))",
+    )],
     ("exact-reduction", "gradient"): [
         "K*O*V*c_h*rho_1*rho_2*y_2*(-y_1 + y_2)**2*(H*w_1*w_2 + 1)/sqrt(d)",
         "O*Q*V*c_h*rho_1*rho_2*y_2*(-y_1 + y_2)**2*(H*w_1*w_2 + 1)/sqrt(d)",

@@ -81,6 +81,11 @@ def test_primitives_to_twelve_digits():
         assert abs(stable.sigmoid(x) - sigmoid) <= 1e-15 * sigmoid + TINY
         if abs(x) < 800:  # beyond, 80 digits do not hold asinh(e^x) - x
             assert abs(stable.asinh_exp_excess(x) - excess) <= 1e-15 * excess + TINY
+    for x in (-800.0, -0.50001, -0.5, -1e-9, 1e-140, 0.3, 0.5, 0.50001, 30.0):
+        with mpmath.workdps(340):
+            excess = mpmath.exp(x) - 1 - mpmath.mpf(x)
+        assert stable.above_tangent(x) == pytest.approx(float(excess), rel=4e-15, abs=0)
+    assert stable.above_tangent(0.0) == 0.0
     assert stable.asinh_exp_excess(math.inf) == pytest.approx(math.log(2)) and stable.asinh_exp_excess(-math.inf) == 0.0
 
 

@@ -13,6 +13,7 @@ FIGURES = {
     "phase_portrait": "phase_portraits",
     "five_states": "five_states",
     "convergence_times": "times",
+    "arrival_times": "arrival",
     "reduced_basins": "reduced_basins",
 }
 

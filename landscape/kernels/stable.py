@@ -26,3 +26,16 @@ def asinh_exp_excess(x):
     if x <= 0.0:
         return math.asinh(math.exp(x))
     return math.log1p(math.sqrt(1.0 + math.exp(-2.0 * x)))
+
+
+@kernel
+def above_tangent(x):
+    """e^x - 1 - x, to full relative accuracy."""
+    if abs(x) > 0.5:
+        return math.expm1(x) - x
+    term = 0.5 * x * x
+    total = term
+    for n in range(3, 16):
+        term *= x / n
+        total += term
+    return total

@@ -60,6 +60,23 @@ class expm1(Function):
         return body if exp is None else r"\left[%s\right]^{%s}" % (body, exp)
 
 
+class above_tangent(Function):
+    """e^x - 1 - x: how far e^x lies above its tangent at 0."""
+
+    nargs = 1
+
+    def fdiff(self, argindex=1):
+        return expm1(self.args[0])
+
+    @staticmethod
+    def textbook(x):
+        return exp(x) - 1 - x
+
+    def _latex(self, printer, exp=None):
+        body = r"\operatorname{exc}\left(%s\right)" % printer._print(self.args[0])
+        return body if exp is None else r"\left[%s\right]^{%s}" % (body, exp)
+
+
 class asinh_exp_excess(Function):
     """asinh(e^x) - max(x, 0): bounded by log(1 + sqrt(2)), and it carries the digits that the sum loses."""
 
@@ -74,7 +91,7 @@ class asinh_exp_excess(Function):
         return body if exp is None else r"\left[%s\right]^{%s}" % (body, exp)
 
 
-PRIMITIVES = (softplus, sigmoid, expm1, asinh_exp_excess)
+PRIMITIVES = (softplus, sigmoid, expm1, above_tangent, asinh_exp_excess)
 
 
 def elementary(expression):

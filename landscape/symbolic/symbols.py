@@ -112,3 +112,14 @@ count = Symbol("N", positive=True)
 memory = Symbol("lambda_2", real=True)
 mean_memory = Symbol("rho_N", real=True)
 lag = Symbol("k", nonnegative=True)
+
+# Times along an orbit: ξ = log(w²/w_0²) counted from a point of it, where e² = u_0, B = B_0 and cw² = r_0; ζ = κ - κ*;
+# the four constants of φ′(κ* + ζ); E - E_sad; the change of e² along the orbit.
+growth = Symbol("xi", real=True)
+square = Symbol("u_0", nonnegative=True)
+factor_here = Symbol("B_0", real=True)
+ratio_here = Symbol("r_0", nonnegative=True)
+beyond = Symbol("zeta", real=True)
+slope_constants = tuple(Symbol(f"a_{n}", positive=True) for n in range(4))
+height = Symbol("m", positive=True)
+rise = Symbol("Delta_u", real=True)
