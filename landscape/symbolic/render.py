@@ -21,13 +21,17 @@ SYMBOL_NAMES = {
 
 # Characters of texts for engines that do not read Unicode; Greek, accents, raised and lowered digits follow from their names.
 UNICODE = {
-    "−": "$-$", "ė": r"$\dot e$", "±": r"$\pm$", "×": r"$\times$", "·": r"$\cdot$", "′": "$'$", "″": "$''$", "∇": r"$\nabla$",
+    "φ": r"$\varphi$", "−": "$-$", "ė": r"$\dot e$", "±": r"$\pm$", "×": r"$\times$", "·": r"$\cdot$", "′": "$'$", "″": "$''$", "∇": r"$\nabla$",
     "∂": r"$\partial$", "∫": r"$\int$", "√": r"$\surd$", "∞": r"$\infty$", "≤": r"$\le$", "≥": r"$\ge$", "≠": r"$\ne$",
     "≈": r"$\approx$", "∼": r"$\sim$", "∝": r"$\propto$", "→": r"$\to$", "←": r"$\leftarrow$", "⇔": r"$\Leftrightarrow$",
     "⇒": r"$\Rightarrow$", "∈": r"$\in$", "⊥": r"$\perp$", "‖": r"$\|$", "⟨": r"$\langle$", "⟩": r"$\rangle$", "½": r"$\tfrac12$",
     "¼": r"$\tfrac14$", "–": "--", "—": "---", "…": r"\dots{}", "“": "``", "”": "''", "‘": "`", "’": "'", "\u00a0": "~", "ß": r"\ss{}",
 }
 ACCENTS = {"0308": '"', "0301": "'", "0300": "`", "0302": "^", "0303": "~", "0307": "."}
+GREEK = set(
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi omega "
+    "Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega".split()
+)
 SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {c: "\\" + c for c in "%_&#{}$"}
 
 
@@ -154,8 +158,10 @@ def ascii_tex(character: str) -> str:
         return UNICODE[character]
     greek = re.fullmatch(r"GREEK (SMALL|CAPITAL) LETTER (\w+)", unicodedata.name(character, ""))
     if greek:
-        size, name = greek.groups()
-        return rf"$\{name.lower() if size == 'SMALL' else name.capitalize()}$"
+        small = greek.group(2).lower().replace("lamda", "lambda")
+        name = small if greek.group(1) == "SMALL" else small.capitalize()
+        if name in GREEK:
+            return rf"$\{name}$"
     parts = unicodedata.decomposition(character).split()
     if parts and parts[0] in ("<super>", "<sub>"):
         return f"${'^' if parts[0] == '<super>' else '_'}{chr(int(parts[1], 16))}$"
