@@ -91,6 +91,7 @@ PREAMBLE = r"""% Written by `python -m landscape.derive`; do not edit. `make boo
 \newcommand{\checked}[1]{{\small\itshape #1\par}}
 \newcommand{\settles}[1]{\begin{quote}\small\textbf{What it settles.} #1\end{quote}}
 \setlength{\emergencystretch}{3em}
+\postdisplaypenalty=10000
 \setlength{\parindent}{0pt}
 \setlength{\parskip}{.5\baselineskip plus 2pt}
 \setcounter{tocdepth}{1}

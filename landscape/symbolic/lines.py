@@ -34,7 +34,7 @@ def broken(expression, tex: Printer) -> str:
     if isinstance(expression, sympy.Add):
         return _lines(_terms(expression, tex))
     if isinstance(expression, (sympy.And, sympy.Or)):
-        return _stacked([piece for piece, _ in _conditions(expression, tex)])
+        return _stacked(_conditions(expression, tex))
     if isinstance(expression, sympy.Mul):
         return _product(expression, tex)
     return tex(expression)
@@ -44,20 +44,20 @@ def _terms(expression, tex: Printer) -> list[tuple[str, int]]:
     """Terms of a sum with their signs, and how wide they are."""
     found = []
     for number, term in enumerate(expression.as_ordered_terms()):
-        words = tex(term)
+        words = broken(term, tex)
         sign = "" if number == 0 or words.startswith("-") else "+ "
         found.append((sign + words, width(term) + 3))
     return found
 
 
-def _conditions(expression, tex: Printer) -> list[tuple[str, int]]:
+def _conditions(expression, tex: Printer) -> list[str]:
     """What a condition joins, each with the sign that joins it to the one before."""
     sign = r"\wedge" if isinstance(expression, sympy.And) else r"\vee"
     found = []
     for number, part in enumerate(sorted(expression.args, key=default_sort_key)):
         words = broken(part, tex)
         words = rf"\left({words}\right)" if isinstance(part, (sympy.And, sympy.Or)) else words
-        found.append((words if number == 0 else f"{sign} {words}", width(part)))
+        found.append(words if number == 0 else f"{sign} {words}")
     return found
 
 
@@ -84,4 +84,4 @@ def _lines(pieces: list[tuple[str, int]]) -> str:
 
 def _stacked(lines: list[str]) -> str:
     """Lines below each other, those after the first indented."""
-    return r"\begin{aligned}[t]& " + r" \\ & \quad ".join(lines) + r"\end{aligned}"
+    return r"\begin{aligned}& " + r" \\ & \quad ".join(lines) + r"\end{aligned}"

@@ -169,7 +169,9 @@ def _items(words: Mapping[str, str]) -> list[str]:
 def _table(text: Text, chapters) -> list[str]:
     """Verdicts by statement and model, as lines of a LaTeX table as wide as the page."""
     count = len(text.models)
-    columns = rf">{{\raggedright\arraybackslash}}p{{.25\linewidth}}*{{{count}}}{{>{{\raggedright\arraybackslash}}p{{\dimexpr(.75\linewidth-{2 * count}\tabcolsep)/{count}}}}}"
+    ragged = r">{\raggedright\arraybackslash}"
+    verdicts = rf"\dimexpr(.73\linewidth-{2 * count}\tabcolsep)/{count}"
+    columns = rf"{ragged}p{{.27\linewidth}}*{{{count}}}{{{ragged}p{{{verdicts}}}}}"
     lines = [r"{\footnotesize\setlength{\tabcolsep}{3pt}\noindent", rf"\begin{{tabular}}{{@{{}}{columns}@{{}}}}", r"\toprule"]
     lines += [" & ".join(["", *map(plain, text.models)]) + r" \\", r"\midrule"]
     for number, (title, statement) in enumerate(text.numbered(), 1):
