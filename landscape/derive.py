@@ -14,13 +14,13 @@ import click
 from landscape import codegen, tableau
 from landscape.command import run_command, strict_json
 from landscape.files import write_text
-from landscape.symbolic import render
+from landscape.symbolic import bridge, render
 from landscape.symbolic.attention import attention_gap
 from landscape.symbolic.attention_invariant import attention_invariant
 from landscape.symbolic.attention_limits import attention_limits
 from landscape.symbolic.attention_sets import attention_kernels, attention_sets
 from landscape.symbolic.binary_chain import binary_chain
-from landscape.symbolic.bridge import bridge_files
+from landscape.symbolic.book import Part, book_files, page
 from landscape.symbolic.canonical import canonical_derivatives, canonical_gap, canonical_kernels
 from landscape.symbolic.critical_sets import critical_sets
 from landscape.symbolic.invariants import invariant
@@ -57,6 +57,33 @@ CHAPTERS: dict[str, tuple[Callable[..., Chapter], tuple[str, ...]]] = {
     "reduced-critical-sets": (reduced_sets, ("binary-chain", "reduced")),
     "transverse-stability": (transverse, ("binary-chain",)),
 }
+
+# How the book and derivations/README.md group them: every chapter is in one part. The bridge is a chapter of verdicts, not of steps.
+PARTS = (
+    Part(
+        "The chains",
+        "What a chain brings to the landscape: a convex function $\\varphi$ of the logit gap, and the gap $\\kappa^*$ at which it is least.",
+        ("binary-chain", "symmetric-chain"),
+    ),
+    Part(
+        "The canonical picture",
+        "Two parameters $(e,w)$, no attention: from the layers to the gap, its critical sets, its invariant, and the limit of every start.",
+        (
+            "canonical-gap", "canonical-derivatives", "canonical-critical-sets", "canonical-invariant", "canonical-limits",
+            "canonical-speeds", "canonical-times",
+        ),
+    ),
+    Part(
+        "Attention and a head of its own",
+        "The same with a third parameter $a$ for linear attention, and with a head that is not tied to the embedding.",
+        ("attention-gap", "attention-critical-sets", "attention-invariant", "attention-limits", "untied"),
+    ),
+    Part(
+        "Back to the whole transformer",
+        "What of the picture is true of the full model with softmax attention: on the manifold of rank one, next to it, and in training.",
+        ("exact-reduction", "reduced", "reduced-critical-sets", "transverse-stability", bridge.NAME),
+    ),
+)
 
 
 def derive_all(last: str | None = None) -> dict[str, Chapter]:
@@ -117,8 +144,8 @@ def derivation_files(chapters: dict[str, Chapter]) -> dict[str, str]:
 
 def all_files(chapters: dict[str, Chapter]) -> dict[str, str]:
     """Everything that is written: text by path relative to the checkout."""
-    readme = {"derivations/README.md": render.index(list(chapters.values()))}
-    return derivation_files(chapters) | bridge_files(chapters) | readme | kernel_files(chapters)
+    pages = {name: page(chapter) for name, chapter in chapters.items()} | {bridge.NAME: bridge.page()}
+    return derivation_files(chapters) | bridge.bridge_files(chapters) | book_files(PARTS, pages) | kernel_files(chapters)
 
 
 def checkout() -> Path | None:

@@ -64,6 +64,14 @@ def attention_gap() -> Chapter:
         "no output matrix, with $\\nu=\\langle v,\\alpha\\rangle$. The MLP is that of the canonical slice. The head is "
         "$\\mathbf e$ (tied) or $(c_h/\\sqrt d)\\,\\alpha$. $\\sigma_e,\\sigma_w,\\sigma_f$ are the signs of $e$, $w$ "
         "and $f=1+ae^2$. With softmax attention what is added depends on the whole sequence and no such gap exists.",
+        settles="*Claims*: the score is $a\\,(x_n-\\tfrac12)(x_i-\\tfrac12)$ with a trainable $a$ (Eq. 45), and the loss depends "
+        "on $(e,w,a)$ alone and not on $\\alpha$, even if $\\alpha$ is trained (authors); two definitions of $a$ "
+        "circulate, which differ in where the scalar sits, and the length of a trained $\\alpha$ changes (a reviewer). "
+        "*Settled*: Eq. 45 holds with a coefficient that contains $e^2$. The two definitions give the same gap, in other "
+        "units or with $W_Q$ and $W_K$ held fixed. The loss is free of $\\alpha\\in\\{\\pm1\\}^d$ at given $(e,w,a)$; at "
+        "given matrices $a$ depends on $d$. That the length of a trained $\\alpha$ does change is "
+        "[measured](../validation/results/report.md). *Beyond*: a head of its own, and the reason why linear attention "
+        "has to be divided by $n$ for one gap to exist.",
     )
     _scores(chapter)
     _definitions(chapter)

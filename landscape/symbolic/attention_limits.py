@@ -68,6 +68,9 @@ def attention_limits(sets: Chapter, second: Chapter, canonical: Chapter) -> Chap
         "The gap moves monotonically towards $\\kappa^*$. With $\\tau=\\operatorname{sgn}\\kappa^*$: a start with $\\tau\\kappa>0$ is global, and so is one "
         "that comes to $\\kappa=0$ with $\\nabla\\kappa\\ne0$. For $\\tau\\kappa<0$ the question is whether the orbit meets $f=0$ or $B=0$ before $e=0$. "
         "$u=e^2$, $m=u-4a^2$, $z$, $\\rho$ and $J$ are those of [the second invariant](attention-invariant.md).",
+        settles="*Claim*: which starts reach the global minimum can be told from where they are, with attention as without (Section "
+        "4.1 of the paper, authors). *Settled*: yes, for every start, by comparisons alone. *Beyond*: the surface between the "
+        "basins in closed form, and starts from which the flow has no limit.",
     )
     kappa_e, kappa_w, kappa_a = sets["gap_gradient"]
     everywhere = {"cases": CASES, "values": lambda c: c.point() | {e: c.e, w: c.w, slope: mpf(1)}}

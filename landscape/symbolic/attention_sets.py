@@ -52,6 +52,11 @@ def attention_sets(gap: Chapter, canonical: Chapter, invariant: Chapter) -> Chap
         "With linear attention: critical sets and an invariant",
         "$\\kappa=e^2(1+ae^2)(1+2w|w|)$ from [the layers](attention-gap.md). As everywhere, critical points are $\\kappa=\\kappa^*$ or "
         "$\\nabla\\kappa=0$. $f=1+ae^2$, $B=1+2w|w|$, and $\\varphi_1$ is $\\varphi'$ at the gap.",
+        settles="*Claim*: with attention there are global minima with $a\\ne0$ (Figure 4 and Section 4.1 of the paper), in a "
+        "landscape characterised by its Theorem 9 of Appendix G (authors). *Settled*: yes: where $e\\ne0$ and $B\\ne0$ "
+        "one $a$ solves $\\kappa=\\kappa^*$, as $\\kappa$ is linear in $a$. Local minima at the unigram loss stay on "
+        "either side of $p+q=1$. *Beyond*: a curve of strict saddles off $e=0$, which the picture without attention does "
+        "not have, and an invariant.",
     )
     kappa = gap["gap_tied"]
     gradient = Matrix([factor(diff(kappa, symbol)) for symbol in COORDINATES])

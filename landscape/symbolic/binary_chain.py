@@ -38,6 +38,10 @@ def binary_chain() -> Chapter:
         "next symbol that sees the current one has two logits, $b$ after a 0 and $\\kappa+b$ after a 1. Its loss is the "
         "cross-entropy $L(\\kappa,b)=\\sum_x\\pi_x\\sum_yP(y\\mid x)\\operatorname{softplus}(-(2y-1)(\\kappa x+b))$; "
         "minimised over the bias $b$ it is a function $\\varphi(\\kappa)$ of the gap alone.",
+        settles="*Claim*: the kernel $P(x_{n+1}=1\\mid x_1^n)=x_n(1-p-q)+p$ is linear in the last symbol, so that $a\\approx0$, "
+        "no attention, is a viable solution (authors). *Settled*: two logits, one after each symbol, reach the bigram "
+        "loss, and at one gap only. *Beyond*: the loss at the best bias in closed form, a strictly convex function of the "
+        "gap for all $p,q\\in(0,1)$; $p+q=1$ is where its slope at zero changes sign.",
     )
     at = {"cases": POINTS}
 

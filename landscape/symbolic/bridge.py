@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from landscape.symbolic import statements as form
+from landscape.symbolic.book import Page
 from landscape.symbolic.statements import (
     DISPROVED, MEASURED, OPEN, PROVED, REFUTED, Derived, Ended, Judged, Statement, Verified, cell,
 )
@@ -12,6 +13,12 @@ from landscape.symbolic.steps import Chapter
 
 NAME = "bridge"
 TITLE = "What holds for which model"
+SETTLES = (
+    "*Claim*: insights and guidelines of the analysis carry over to the full model with softmax attention (authors); simplifying it to "
+    "weights of low rank is a limitation (a reviewer). *Settled*: statement by statement and model by model, since there is no one "
+    "answer. *Beyond*: every verdict is a proof, a refutation or a measurement that can be repeated, and what none of them settles is "
+    "called open."
+)
 INTRODUCTION = (
     "The picture in $(e,w)$ is a slice of a slice of a transformer. Here is what of it is left at each step on the way to a real "
     "training. *Proved* and *proved false* lead to the step of the derivation. *Measured true* means at least 98 % of the runs, or a "
@@ -253,10 +260,16 @@ PREDICTIONS = (
 STATEMENTS = LANDSCAPE + DYNAMICS + PREDICTIONS
 
 
+def page() -> Page:
+    """What the book says of the chapter."""
+    return Page(NAME, TITLE, SETTLES, tuple(statement.name for statement in STATEMENTS))
+
+
 def bridge_files(chapters: Mapping[str, Chapter]) -> dict[str, str]:
     """The chapter as Markdown, LaTeX and JSON: text by path relative to the checkout. KeyError if a step is missing."""
+    text = form.Text(NAME, TITLE, SETTLES, INTRODUCTION, MEANING, STATEMENTS)
     return {
-        f"derivations/{NAME}.md": form.markdown(TITLE, INTRODUCTION, MEANING, STATEMENTS, chapters),
-        f"derivations/{NAME}.tex": form.latex(TITLE, INTRODUCTION, MEANING, STATEMENTS, chapters),
-        f"derivations/{NAME}.json": form.json_text(TITLE, MEANING, STATEMENTS, chapters),
+        f"derivations/{NAME}.md": form.markdown(text, chapters),
+        f"derivations/{NAME}.tex": form.latex(text, chapters),
+        f"derivations/{NAME}.json": form.json_text(text, chapters),
     }

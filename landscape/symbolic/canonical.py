@@ -83,6 +83,11 @@ def canonical_gap() -> Chapter:
         "attention. S symbols: embeddings $e\\,u_x$ at the corners of a regular simplex, $S$ hidden units along the same "
         "corners, $W_1=(2|w|/\\sqrt S)\\,U$, $W_2=(2w/\\sqrt S)\\,U^\\top$, no positions. SymPy carries the forward pass "
         "to the logits for symbolic $d$, $r$ and $S$, in each branch of the signs $\\sigma_e,\\sigma_w$ of $e$ and $w$.",
+        settles="*Claim*: the loss (line 203 of the paper) does not depend on $\\alpha$ but on a few scalars only (authors). "
+        "*Settled*: true without attention for $\\alpha\\in\\{\\pm1\\}^d$: neither $\\alpha$ nor $d$ nor $r$ is left in "
+        "the logits (for the third scalar see [attention](attention-gap.md)). *Beyond*: the same form of the gap for $S$ "
+        "symbols, from weights of rank $S-1$ along a simplex. A reviewer asked whether starts of low rank carry over to "
+        "many states; for $S\\ge3$ the sign of $e$ comes to matter.",
     )
     two = [s for s in settings(*EVERYWHERE) if s.states is None]
     many = tuple(Setting(mpf(e_), mpf(w_), p=mpf("0.5"), states=3 + 2 * (i % 2)) for i, (e_, w_) in enumerate(EVERYWHERE))
@@ -171,6 +176,10 @@ def canonical_derivatives(gap_chapter: Chapter) -> Chapter:
         "$L(e,w)=\\varphi(\\kappa(e,w))$ with $\\kappa=A\\,e^2(1+c\\,w|w|)$. In each branch of the sign $\\sigma_w$ of $w$ "
         "the gap is a polynomial, so no derivative of $|w|$ is ever taken. $\\varphi_1$ and $\\varphi_2$ are $\\varphi'$ "
         "and $\\varphi''$ at $\\kappa(e,w)$.",
+        settles="*Claim*: the analysis first leaves attention out and follows gradient flow in $(e,w)$, which shows its main "
+        "ideas (authors). *Settled*: this is the gradient that it follows, and the Hessian: one factor from the chain "
+        "times a field that knows no chain. *Beyond*: so the curves of the flow are the same for every chain; $p$ and $q$ "
+        "decide the direction along them, the speed, and where it stops. The same expressions serve $S$ symbols.",
     )
     where = settings(*EVERYWHERE)
     gap = gap_chapter["common_form"]

@@ -26,6 +26,10 @@ def critical_sets(gap: Chapter, derivatives: Chapter) -> Chapter:
         "$\\nabla L=\\varphi'(\\kappa)\\nabla\\kappa$ vanishes where $\\kappa=\\kappa^*$, since $\\varphi$ is strictly convex, or "
         "where $\\nabla\\kappa=0$. Write $B=1+c\\,w|w|$. All sets are continua; the Morse-Bott index counts the negative "
         "eigenvalues of the Hessian on a set, the nullity the zero ones.",
+        settles="*Claim*: parameters converge to global or to local minima of the loss (summary, authors). *Settled*: these are "
+        "all its critical points without attention: the curve $\\kappa=\\kappa^*$ of global minima, and the line $e=0$ at "
+        "the unigram loss, which a degenerate saddle divides into minima and maxima. *Beyond*: index and nullity of each "
+        "set, with the bias minimised out or kept, and for $S$ symbols.",
     )
     kappa_gradient, form = derivatives["gap_gradient"], gap["common_form"]
     squared = factor(reduce_signs(expand(kappa_gradient.dot(kappa_gradient))))

@@ -36,6 +36,10 @@ def invariant(gap: Chapter, derivatives: Chapter, sets: Chapter) -> Chapter:
         "The invariant and the separatrix",
         "Along the flow $\\dot e:\\dot w=\\kappa_e:\\kappa_w$ whatever the chain. The ansatz $E=e^2-G(w)$ turns $\\dot E=0$ into "
         "a quadrature for $G$.",
+        settles="*Claim*: gradient flow on the canonical slice can be drawn as a phase portrait (Figure 2 of the paper); for "
+        "larger alphabets that is hard to characterise, as there are more parameters (authors). *Settled*: every orbit is "
+        "a level set of one function in closed form, and so is the separatrix. *Beyond*: the same for $S$ symbols on the "
+        "simplex slice, on each side of $e=0$.",
     )
     kappa_e, kappa_w = derivatives["gap_gradient"]
     inner = settings(("0.5", "0.75"), ("1.5", "1.25"), ("0.5", "-0.5"), ("-1", "-1.25"), ("1", "-0.625"), ("-1", "0.5"))

@@ -50,6 +50,12 @@ def exact_limits(derivatives: Chapter, sets: Chapter, conserved: Chapter) -> Cha
         "Three facts decide the limit of a start. The gap moves monotonically towards $\\kappa^*$. $w$ moves monotonically and "
         "cannot cross $w=0$, and $e$ cannot cross $e=0$, where the flow stands still. $E$ is conserved. Write "
         "$\\tau=\\operatorname{sgn}\\kappa^*$ and $B=1+c\\,w|w|$, whose sign is that of $\\kappa$.",
+        settles="*Claim*: the conditions for global and for local convergence can be characterised precisely, and a start close "
+        "enough to a global minimum reaches it (summary); $(1,-1)$ lies in the region that does, and at $(p,q)=(0.5,0.8)$ "
+        "starts around $(-1,-1)$ end in global minima, those around $(0,-0.5)$, $(0,0.5)$ and $(0,0)$ in local ones "
+        "(authors). *Settled*: yes, on the slice, by two inequalities in which closeness plays no part; all starts within "
+        "0.1 of the points named end as claimed. *Beyond*: every start, the separatrix included, and $S$ symbols, where "
+        "for $S\\ge3$ an open set of starts ends in saddles.",
     )
     gap_gradient = derivatives["gap_gradient"]
     where = {"cases": settings(*EVERYWHERE[:4]), "values": Setting.point}
@@ -151,6 +157,9 @@ def speeds(derivatives: Chapter, sets: Chapter, conserved: Chapter) -> Chapter:
         "canonical-speeds",
         "Speeds",
         "How fast a start approaches its limit: an exponential rate is the eigenvalue of the Hessian across the set.",
+        settles="*Claim*: none; summary and replies say where training ends, not how fast it gets there. *Beyond*: the "
+        "exponential rates into both kinds of minima, and the approach to the saddle along the separatrix, which is "
+        "algebraic.",
     )
     on_optimum = sets["hessian_on_optimum"]
     across = simplify(on_optimum[0] + on_optimum[2]).subs(sign_w**2, 1)

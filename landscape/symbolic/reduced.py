@@ -126,6 +126,11 @@ def reduced(canonical: Chapter) -> Chapter:
         "$\\hat{\\mathbf 1}\\in\\mathbb R^r$; besides it a part of the embedding across $\\hat\\alpha$, of length $u$ (this is the "
         "`transverse` landscape; with $u=0$ it is `reduced`). The gate $A_x\\in\\{0,1\\}$ says whether ReLU is open after "
         "the symbol $x$: $A_0=[w_1c>0]$, $A_1=[w_1(e+c)>0]$. $\\varphi_1$ is $\\varphi'$ at the gap.",
+        settles="*Claim*: the canonical model has the dynamics of the full model from a start of rank one; $W_1$ and $W_2$ start "
+        "constant but are trained with all else (authors). *Settled*: without attention and with equal positions, "
+        "training from such a start has four parameters besides the bias, $(e,c,w_1,w_2)$; $w_1^2-w_2^2$ is conserved, "
+        "but the position leaves $-e/2$ at once. The canonical flow is that of a model whose positions are tied to the "
+        "embedding. *Beyond*: all critical points: global minima and the plateau of zero embedding, no others.",
     )
     everywhere = {"cases": PLACES, "values": _numbers}
     logits = gated_logits()

@@ -39,6 +39,11 @@ def reduced_sets(chain: Chapter, model: Chapter) -> Chapter:
         "Away from global minima only the plateau $e=u=0$ is critical ([reduced](reduced.md)), where the loss is the unigram loss "
         "whatever $c,w_1,w_2$ are. What it does to its surroundings depends on the gate $A_y=[w_1c>0]$, the same after both symbols "
         "there, and on $w_1w_2$. $\\varphi_1$ is $\\varphi'$ at the gap.",
+        settles="*Claim*: which starts end in local minima is decided by the regions of the canonical picture, in the full model "
+        "too (authors). *Settled*: local minima remain on either side of $p+q=1$ when positions and both MLP matrices are "
+        "trained on their own, but the regions move: their thresholds depend on the sign of $e$ and on the number of "
+        "positions. *Beyond*: these thresholds to first order in $e$, and a plateau on which the flow slides for a time "
+        "in proportion to the number of positions.",
     )
     _plateau(chapter, chain)
     _sliding(chapter, model)

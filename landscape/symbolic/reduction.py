@@ -48,6 +48,13 @@ def exact_reduction() -> Chapter:
         "p_n,\\mathbf c$ are multiples of $\\alpha$, $W_Q,W_K,W_V,W_O$ of $\\alpha\\alpha^\\top$, $W_1$ of "
         "$\\mathbf1\\alpha^\\top$ and $W_2$ of $\\alpha\\mathbf1^\\top$, for one $\\alpha$ with $\\|\\alpha\\|^2=d$. "
         "That training stays on it does not say that it is stable: nothing here is about its neighbourhood.",
+        settles="*Claim*: the canonical model has the dynamics of the full one-layer transformer from a start of rank one, for "
+        "which evidence was still lacking, and what starts at low rank stays so (authors). *Settled*: for gradient "
+        "descent on any batch, with softmax attention, a start on the manifold of rank one stays on it, and training is "
+        "that of the transformer with $d=r=1$ at the same rate. That is not yet the canonical model: see [the reduced "
+        "landscape](reduced.md). *Beyond*: Adam keeps the manifold if $\\alpha$ is of signs, but trains another "
+        "one-dimensional model; with $W_V=\\alpha v^\\top$ and $v$ not along $\\alpha$ rank one in this sense is not "
+        "kept; the quantities that gradient flow conserves in any such network.",
     )
     symmetry(chapter)
     fixed_set(chapter)

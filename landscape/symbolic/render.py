@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 
 import sympy
 
 from landscape.symbolic import symbols
+from landscape.symbolic.lines import broken
 from landscape.symbolic.steps import Chapter, Step, entries_of
 
 SYMBOL_NAMES = {
@@ -17,31 +19,20 @@ SYMBOL_NAMES = {
     symbols.log_ratio: "s",
 }
 
-# What the texts of checks are written with, for engines that do not read Unicode.
+# Characters of texts for engines that do not read Unicode; Greek, accents, raised and lowered digits follow from their names.
 UNICODE = {
-    "κ": r"$\kappa$", "α": r"$\alpha$", "φ": r"$\varphi$", "−": "$-$", "ė": r"$\dot e$", "²": "$^2$", "±": r"$\pm$",
-    "′": "$'$", "∇": r"$\nabla$",
+    "φ": r"$\varphi$", "−": "$-$", "ė": r"$\dot e$", "±": r"$\pm$", "×": r"$\times$", "·": r"$\cdot$", "′": "$'$", "″": "$''$", "∇": r"$\nabla$",
+    "∂": r"$\partial$", "∫": r"$\int$", "√": r"$\surd$", "∞": r"$\infty$", "≤": r"$\le$", "≥": r"$\ge$", "≠": r"$\ne$",
+    "≈": r"$\approx$", "∼": r"$\sim$", "∝": r"$\propto$", "→": r"$\to$", "←": r"$\leftarrow$", "⇔": r"$\Leftrightarrow$",
+    "⇒": r"$\Rightarrow$", "∈": r"$\in$", "⊥": r"$\perp$", "‖": r"$\|$", "⟨": r"$\langle$", "⟩": r"$\rangle$", "½": r"$\tfrac12$",
+    "¼": r"$\tfrac14$", "–": "--", "—": "---", "…": r"\dots{}", "“": "``", "”": "''", "‘": "`", "’": "'", "\u00a0": "~", "ß": r"\ss{}",
 }
-
-INTRODUCTION = """# The derivations
-
-Everything here is written by `python -m landscape.derive`; do not edit it. Typed in are the layers, the chains and the
-ansätze. Each statement's right side was computed by SymPy from an earlier one, a symbolic residual was reduced to zero, and
-the statement was compared with a method that shares nothing with the derivation, in arithmetic of 50 digits unless the
-check says otherwise. The same expressions become the Numba kernels in `landscape/kernels/`.
-
-The one idea: a chain gives a convex function $\\varphi$ of the logit gap $\\kappa$, an architecture gives $\\kappa(\\theta)$, and the
-loss is $L(\\theta)=\\varphi(\\kappa(\\theta))$. Critical points are $\\kappa=\\kappa^*$ or $\\nabla\\kappa=0$; gradient flow moves along the
-field lines of $\\nabla\\kappa$, and the chain decides only how fast and where it stops.
-
-In order: the chains; the canonical picture in $(e,w)$ from the layers to the speeds; linear attention; then the way back to the
-whole transformer, from the exact reduction to one dimension over the landscape on the manifold of rank one to the stability
-across it. **[What holds for which model](bridge.md)** is the table to read first: fifteen statements from (e, w) to AdamW, each
-proved, refuted or measured, with a link to where.
-
-| chapter | steps | also as |
-| --- | --- | --- |
-"""
+ACCENTS = {"0308": '"', "0301": "'", "0300": "`", "0302": "^", "0303": "~", "0307": "."}
+GREEK = set(
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi omega "
+    "Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega".split()
+)
+SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {c: "\\" + c for c in "%_&#{}$"}
 
 
 def tex(expression) -> str:
@@ -49,10 +40,10 @@ def tex(expression) -> str:
     return sympy.latex(expression, symbol_names=SYMBOL_NAMES, mat_delim="(", mat_str="matrix", ln_notation=False)
 
 
-def equation(step: Step) -> str:
-    """TeX of a whole statement."""
+def equation(step: Step, right: str | None = None) -> str:
+    """TeX of a whole statement, its right side as given or in one line."""
     relation = r"\quad " if step.is_condition else " = "
-    return step.left + relation + tex(step.result)
+    return step.left + relation + (tex(step.result) if right is None else right)
 
 
 def verdict(step: Step) -> str:
@@ -88,44 +79,111 @@ def anchor(chapter: Chapter, name: str) -> tuple[int, str]:
 
 def markdown(chapter: Chapter) -> str:
     """A chapter for a code host that renders Markdown with TeX."""
-    parts = [f"# {chapter.title}\n", "Written by `python -m landscape.derive`; do not edit.\n", chapter.introduction + "\n"]
+    parts = [f"# {chapter.title}\n", "Written by `python -m landscape.derive`; do not edit.\n"]
+    parts += [settled(chapter.settles), chapter.introduction + "\n"]
     for number, step in enumerate(chapter.steps, 1):
         parts.append(f"## {number}. {spoken(step.name)}\n\n{step.text}\n\n```math\n{equation(step)}\n```\n\n*{verdict(step)}*\n")
     return "\n".join(parts)
 
 
 def latex(chapter: Chapter) -> str:
-    """A chapter as a LaTeX section, to be read into a document that loads amsmath."""
-    lines = ["% Written by `python -m landscape.derive`; do not edit.", rf"\section{{{plain(chapter.title)}}}", plain(chapter.introduction)]
-    for step in chapter.steps:
+    """A chapter as a LaTeX section, to be read by book.tex, which defines its macros."""
+    lines = ["% Written by `python -m landscape.derive`; do not edit.", *heading("section", chapter.title, chapter.name)]
+    lines += [settled_in_tex(chapter.settles), plain(chapter.introduction)]
+    for number, step in enumerate(chapter.steps, 1):
+        name = spoken(step.name)
         lines += [
-            rf"\subsection{{{spoken(step.name)}}}", plain(step.text), r"\begin{equation*}", equation(step),
-            r"\end{equation*}", rf"\emph{{{plain(verdict(step))}}}", "",
+            *heading("subsection", name, f"{chapter.name}:{slug(number, name)}"), plain(step.text), r"\begin{equation*}",
+            rf"\fitted{{{in_math(equation(step, broken(step.result, tex)))}}}", r"\end{equation*}", rf"\checked{{{plain(verdict(step))}}}", "",
         ]
     return "\n".join(lines) + "\n"
 
 
-def plain(text: str) -> str:
-    """Markdown with $TeX$ as LaTeX for engines that do not read Unicode."""
+def heading(level: str, title: str, label: str) -> list[str]:
+    """Lines that open a section, with the label that links lead to."""
+    return [rf"\{level}{{{plain(title)}}}", rf"\label{{{label}}}"]
+
+
+def settled_in_tex(settles: str) -> str:
+    """What a chapter settles, in LaTeX."""
+    return rf"\settles{{{plain(settles)}}}"
+
+
+def settled(settles: str) -> str:
+    """What a chapter settles, in Markdown."""
+    return f"> **What it settles.** {settles}\n"
+
+
+def label(address: str, page: str = "") -> str | None:
+    """The label in the book of an address in derivations/, seen from a page of it; None if it leads out of the book."""
+    found = re.fullmatch(r"([\w-]*)(?:\.md)?(?:#(.+))?", address)
+    if found is None or found.group(1) == "README":
+        return None
+    name, fragment = found.group(1) or page, found.group(2)
+    return f"{name}:{fragment}" if fragment else name
+
+
+def plain(text: str, page: str = "") -> str:
+    """Markdown with $TeX$ as LaTeX for engines that do not read Unicode; links from `page` become references."""
     kept: list[str] = []
 
-    def keep(match) -> str:
-        part = match.group()
-        kept.append(rf"\texttt{{{_escaped(part[1:-1])}}}" if part.startswith("`") else part)
+    def keep(part: str) -> str:
+        kept.append(part)
         return f"\0{len(kept) - 1}\0"
 
-    words = _escaped(re.sub(r"\$[^$]*\$|`[^`]*`", keep, text))
-    words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", words)  # a link has its words left
+    def verbatim(match) -> str:
+        part = match.group()
+        return keep(_typewriter(part[1:-1]) if part.startswith("`") else in_math(part))
+
+    def link(match) -> str:
+        words, target = match.group(1), label(match.group(2), page)
+        return words if target is None else keep(rf"\hyperref[{target}]{{") + words + keep("}")
+
+    words = re.sub(r"\$[^$]*\$|`[^`]*`", verbatim, text)
+    words = re.sub(r"(?<![\w.])(\d+(?:\.\d+)?)e([+-]?\d+)\b", lambda match: keep(_power(*match.groups())), words)
+    words = _escaped(re.sub(r"\[([^\]]*)\]\(([^)]*)\)", link, words))
+    words = re.sub(r'"([^"]*)"', r"``\1''", re.sub(r"(?<![\w.)\0])-(?=\d)", "$-$", words))
     words = re.sub(r"\*([^*]+)\*", r"\\emph{\1}", re.sub(r"\*\*([^*]+)\*\*", r"\\textbf{\1}", words))
     return re.sub("\0(\\d+)\0", lambda match: kept[int(match.group(1))], words)
 
 
+def in_math(text: str) -> str:
+    """TeX of a formula without Unicode."""
+    return "".join(character if character.isascii() else ascii_tex(character).strip("$") for character in text)
+
+
+def ascii_tex(character: str) -> str:
+    """LaTeX of a character that is not ASCII. Raises ValueError if none is known."""
+    if character in UNICODE:
+        return UNICODE[character]
+    greek = re.fullmatch(r"GREEK (SMALL|CAPITAL) LETTER (\w+)", unicodedata.name(character, ""))
+    if greek:
+        small = greek.group(2).lower().replace("lamda", "lambda")
+        name = small if greek.group(1) == "SMALL" else small.capitalize()
+        if name in GREEK:
+            return rf"$\{name}$"
+    parts = unicodedata.decomposition(character).split()
+    if parts and parts[0] in ("<super>", "<sub>"):
+        return f"${'^' if parts[0] == '<super>' else '_'}{chr(int(parts[1], 16))}$"
+    if len(parts) == 2 and parts[1] in ACCENTS:
+        return rf"\{ACCENTS[parts[1]]}{{{chr(int(parts[0], 16))}}}"
+    raise ValueError(f"No LaTeX for {character!r} (U+{ord(character):04X}): add it to UNICODE in landscape/symbolic/render.py.")
+
+
+def _typewriter(text: str) -> str:
+    """Code, with places at which a long name may be broken."""
+    words = re.sub(r"(\\_|/|\.)(?=\w)", r"\1\\allowbreak{}", _escaped(text))
+    return rf"\texttt{{{words.replace('--', '-{}-')}}}"
+
+
+def _power(digits: str, exponent: str) -> str:
+    """A number such as 1e-20 as a power of ten."""
+    factor = "" if digits == "1" else rf"{digits}\cdot "
+    return f"${factor}10^{{{int(exponent)}}}$"
+
+
 def _escaped(text: str) -> str:
-    for character in "%_&#":
-        text = text.replace(character, "\\" + character)
-    for character, replacement in UNICODE.items():
-        text = text.replace(character, replacement)
-    return text
+    return "".join(SPECIAL.get(c, c) if c.isascii() else ascii_tex(c) for c in text)
 
 
 def as_data(chapter: Chapter) -> dict:
@@ -133,6 +191,7 @@ def as_data(chapter: Chapter) -> dict:
     return {
         "name": chapter.name,
         "title": chapter.title,
+        "settles": chapter.settles,
         "steps": [
             {
                 "name": step.name,
@@ -156,16 +215,6 @@ def dump(data) -> str:
 def json_text(chapter: Chapter) -> str:
     """A chapter as a JSON file."""
     return dump(as_data(chapter)) + "\n"
-
-
-def index(chapters: list[Chapter]) -> str:
-    """The page that leads to every chapter."""
-    rows = [
-        f"| [{chapter.title}]({chapter.name}.md) | {', '.join(spoken(step.name) for step in chapter.steps)} "
-        f"| [LaTeX]({chapter.name}.tex), [JSON]({chapter.name}.json) |"
-        for chapter in chapters
-    ]
-    return INTRODUCTION + "\n".join(rows) + "\n"
 
 
 def critical_sets_module(chapter: Chapter) -> str:

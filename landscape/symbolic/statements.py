@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from landscape.symbolic.render import anchor, dump, plain, slug
+from landscape.symbolic.render import anchor, dump, heading, plain, settled, settled_in_tex, slug
 from landscape.symbolic.steps import Chapter
 
 PROVED, DISPROVED = "proved", "proved false"
@@ -104,17 +104,33 @@ def cell(verdict: str, *evidence: Evidence, note: str = "") -> Cell:
     return Cell(verdict, evidence, note)
 
 
-def markdown(title: str, introduction: str, models: Mapping[str, str], statements: tuple[Statement, ...], chapters) -> str:
+@dataclass(frozen=True)
+class Text:
+    """All that the chapter says: `models` gives the meaning of each model, the columns of the table."""
+
+    name: str
+    title: str
+    settles: str
+    introduction: str
+    models: Mapping[str, str]
+    statements: tuple[Statement, ...]
+
+    def numbered(self) -> list[tuple[str, Statement]]:
+        """Every statement with its heading in Markdown, number included."""
+        return [(f"{number}. {statement.name}", statement) for number, statement in enumerate(self.statements, 1)]
+
+
+def markdown(text: Text, chapters: Mapping[str, Chapter]) -> str:
     """The chapter: the table, then each statement with its evidence."""
-    lines = [f"# {title}", "", "Written by `python -m landscape.derive`; do not edit.", "", introduction, ""]
-    lines += [f"- **{model}**: {words}" for model, words in models.items()] + [""]
-    lines += ["| | " + " | ".join(models) + " |", "| --- |" + " --- |" * len(models)]
-    for number, statement in enumerate(statements, 1):
-        shown = [_short(statement.cells.get(model), chapters) for model in models]
-        lines.append(f"| [{number}. {statement.name}](#{slug(number, statement.name)}) | " + " | ".join(shown) + " |")
-    for number, statement in enumerate(statements, 1):
-        lines += ["", f"## {number}. {statement.name}", "", statement.text, ""]
-        for model in models:
+    lines = [f"# {text.title}", "", "Written by `python -m landscape.derive`; do not edit.", "", settled(text.settles), text.introduction, ""]
+    lines += [f"- **{model}**: {words}" for model, words in text.models.items()] + [""]
+    lines += ["| | " + " | ".join(text.models) + " |", "| --- |" + " --- |" * len(text.models)]
+    for number, (title, statement) in enumerate(text.numbered(), 1):
+        shown = [_short(statement.cells.get(model), chapters) for model in text.models]
+        lines.append(f"| [{title}](#{slug(number, statement.name)}) | " + " | ".join(shown) + " |")
+    for title, statement in text.numbered():
+        lines += ["", f"## {title}", "", statement.text, ""]
+        for model in text.models:
             if model in statement.cells:
                 lines.append(f"- {model}: {_long(statement.cells[model], chapters)}")
     return "\n".join(lines) + "\n"
@@ -134,27 +150,42 @@ def _long(found: Cell, chapters) -> str:
     return " ".join([parts[0] + ("." if found.note else ""), *parts[1:]])
 
 
-def latex(title: str, introduction: str, models: Mapping[str, str], statements: tuple[Statement, ...], chapters) -> str:
-    """The chapter as a LaTeX section."""
-    lines = ["% Written by `python -m landscape.derive`; do not edit.", rf"\section{{{plain(title)}}}", plain(introduction)]
-    lines += [r"\begin{description}", *(rf"\item[{plain(model)}] {plain(words)}" for model, words in models.items()), r"\end{description}"]
-    for statement in statements:
-        lines += [rf"\subsection{{{plain(statement.name)}}}", plain(statement.text), r"\begin{description}"]
-        for model in models:
-            if model in statement.cells:
-                found = statement.cells[model]
-                sources = "; ".join(evidence.link(chapters)[0] for evidence in found.evidence)
-                words = f"{found.verdict}. {found.note}" + (f" ({sources})" if sources else "")
-                lines.append(rf"\item[{plain(model)}] {plain(words)}")
-        lines.append(r"\end{description}")
+def latex(text: Text, chapters: Mapping[str, Chapter]) -> str:
+    """The chapter as a LaTeX section with the same table, to be read by book.tex."""
+    lines = ["% Written by `python -m landscape.derive`; do not edit.", *heading("section", text.title, text.name), settled_in_tex(text.settles)]
+    lines += [plain(text.introduction, text.name), *_items(text.models), *_table(text, chapters)]
+    for number, statement in enumerate(text.statements, 1):
+        lines += heading("subsection", statement.name, f"{text.name}:{slug(number, statement.name)}")
+        lines.append(plain(statement.text, text.name))
+        lines += _items({model: _long(statement.cells[model], chapters) for model in text.models if model in statement.cells})
     return "\n".join(lines) + "\n"
 
 
-def json_text(title: str, models: Mapping[str, str], statements: tuple[Statement, ...], chapters) -> str:
+def _items(words: Mapping[str, str]) -> list[str]:
+    """What is said of each model, as lines of a LaTeX list."""
+    return [r"\begin{description}", *(rf"\item[{plain(model)}:] {plain(said)}" for model, said in words.items()), r"\end{description}"]
+
+
+def _table(text: Text, chapters) -> list[str]:
+    """Verdicts by statement and model, as lines of a LaTeX table as wide as the page."""
+    count = len(text.models)
+    ragged = r">{\raggedright\arraybackslash}"
+    verdicts = rf"\dimexpr(.73\linewidth-{2 * count}\tabcolsep)/{count}"
+    columns = rf"{ragged}p{{.27\linewidth}}*{{{count}}}{{{ragged}p{{{verdicts}}}}}"
+    lines = [r"{\footnotesize\setlength{\tabcolsep}{3pt}\noindent", rf"\begin{{tabular}}{{@{{}}{columns}@{{}}}}", r"\toprule"]
+    lines += [" & ".join(["", *map(plain, text.models)]) + r" \\", r"\midrule"]
+    for number, (title, statement) in enumerate(text.numbered(), 1):
+        first = plain(f"[{title}](#{slug(number, statement.name)})", text.name)
+        lines.append(" & ".join([first, *(plain(_short(statement.cells.get(model), chapters)) for model in text.models)]) + r" \\")
+    return [*lines, r"\bottomrule", r"\end{tabular}\par}"]
+
+
+def json_text(text: Text, chapters: Mapping[str, Chapter]) -> str:
     """The chapter as data: verdicts, notes and addresses by statement and model."""
     return dump({
-        "title": title,
-        "models": dict(models),
+        "title": text.title,
+        "settles": text.settles,
+        "models": dict(text.models),
         "statements": [
             {
                 "name": statement.name,
@@ -167,6 +198,6 @@ def json_text(title: str, models: Mapping[str, str], statements: tuple[Statement
                     for model, found in statement.cells.items()
                 },
             }
-            for statement in statements
+            for statement in text.statements
         ],
     }) + "\n"

@@ -160,13 +160,24 @@ class Kernel:
 
 @dataclass
 class Chapter:
-    """A derivation: its statements in order, and what later chapters and the kernels take from it."""
+    """A derivation: its statements in order, and what later chapters and the kernels take from it.
+
+    Attributes
+    ----------
+    name, title, introduction : str
+    steps : list of Step
+    results : dict
+        Right sides by the name of their step, and what else a chapter hands on.
+    settles : str
+        Whose claim the chapter is about, what it finds, and what it adds: Markdown with $TeX$, as the introduction.
+    """
 
     name: str
     title: str
     introduction: str
     steps: list[Step] = field(default_factory=list)
     results: dict[str, object] = field(default_factory=dict)
+    settles: str = ""
 
     def add(self, name, text, left, result, residual, check) -> object:
         """State a step; its right side is handed back and kept under its name."""

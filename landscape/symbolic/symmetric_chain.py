@@ -26,6 +26,11 @@ def symmetric_chain(binary: Chapter) -> Chapter:
         "A symbol stays with probability $1-p$ and else moves to one of the other $S-1$ with equal probability. By "
         "symmetry the best model has one logit for *the current symbol again*, larger by the gap $\\kappa$ than the "
         "other $S-1$ logits, which are equal; no bias is left to choose.",
+        settles="*Claim*: the chain that stays with probability $1-p$ and else moves to any other state alike generalises the "
+        "two-state chain with $p=q$, and on five states training ends at the unigram or at the bigram loss depending on "
+        "$p$ (authors). *Settled*: at $S=2$ it is that chain, with gaps in units half as large, and the slope at zero "
+        "changes sign at a threshold in $p$. *Beyond*: the threshold is $p=(S-1)/S$ for every $S$, 0.8 for five states. "
+        "The authors leave many states to later work.",
     )
     at = {"cases": POINTS}
 

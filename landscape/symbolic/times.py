@@ -31,6 +31,8 @@ def canonical_times(derivatives: Chapter, conserved: Chapter, rates: Chapter, bi
         "$w=0$, where $r_0=0$ and $\\xi$ is a formal parameter. With $\\operatorname{exc}(x)=e^x-1-x$ nothing cancels near the point "
         "that is chosen: a start near $e=0$, the crossing of the saddle's $w$, or the limit itself. $\\varphi_1$ and $\\varphi_2$ are "
         "$\\varphi'$ and $\\varphi''$ at the gap of the point. Starts on $e=0$ and on $\\kappa=\\kappa^*$ do not move.",
+        settles="*Claim*: none; summary and replies say where training ends, not how long it takes. *Beyond*: the time to come within "
+        "any distance of the limit as one integral, the delay next to the separatrix, and the escape from a plateau.",
     )
     places = tuple(zip(settings(*EVERYWHERE), (mpf(way) for way in WAYS)))
     _orbit(chapter, derivatives, conserved, {"cases": places, "values": _anchored})

@@ -34,6 +34,12 @@ def transverse(chain: Chapter) -> Chapter:
         "$\\mathbf p_n=\\mathbf p$, and no hidden unit is at its kink; $D$ is the diagonal matrix of the open gates, the same "
         "after both symbols since $\\mathbf y$ is. $\\varphi_1=\\varphi'(0)$ has the sign of $p+q-1$, and $\\lambda_2=1-p-q$ is the "
         "second eigenvalue of the chain.",
+        settles="*Claim*: insights from the canonical slice carry over to the full model (authors); the low rank is a limitation, "
+        "since weights need not align in training (a reviewer). *Settled*: each is right on one side. For $p+q>1$ "
+        "plateaus next to small weights are local minima of the full model in any width, with softmax attention too. For "
+        "$p+q<1$ and $d\\ge2$ every plateau of the manifold is a strict saddle of the full model: the local minima of the "
+        "slice are not minima. *Beyond*: the Hessian on every plateau and its nullity, and all critical points without "
+        "attention, for equal positions.",
     )
     _correlation(chapter, chain)
     _embedding(chapter)

@@ -76,6 +76,9 @@ def untied(gap: Chapter, canonical: Chapter, invariant: Chapter) -> Chapter:
         "$\\varphi''$ at the gap, $\\tau=\\operatorname{sgn}\\kappa^*\\ne0$. For two symbols the landscape is smooth enough that "
         "**every critical point that is not a global minimum is a saddle.** For $S\\ge3$ symbols $c$ jumps at $e=0$, and **there are "
         "bad local minima on that kink.**",
+        settles="*Claim*: none on a head that is not tied; that insights carry over to more general models is said in passing "
+        "(authors). *Settled*: with two symbols a head of its own removes the bad minima, so that what is said of "
+        "initialisation is special to tied heads. *Beyond*: with more symbols it does not remove all of them.",
     )
     kappa = _gap(chapter, gap, canonical)
     _derivatives(chapter, kappa)
