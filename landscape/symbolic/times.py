@@ -187,7 +187,7 @@ def _near_saddle(chapter, derivatives, rates) -> None:
         "algebraic in the distance $\\delta$: $t\\approx\\sqrt{3/2}/(C\\delta)$, which is $1/(Ce)$.",
         r"\lim_{\delta\to0}\,t\,\delta", product,
         simplify((product * rates["rate_saddle"]) ** 2 - Rational(3, 2)),
-        Check("δ² over −δ̇ of a network on the separatrix 1e-14 away from the saddle, from the numerical gradient of its loss",
+        Check("δ² over −dδ/dt of a network on the separatrix 1e-14 away from the saddle, from the numerical gradient of its loss",
               cases=settings(("1", "0"), ("-1", "0"), ("1", "0")), values=lambda s: s.point(mpf(0)),
               reference=_slowing, tolerance=1e-9),
     )
