@@ -21,7 +21,7 @@ SYMBOL_NAMES = {
 
 # Characters of texts for engines that do not read Unicode; Greek, accents, raised and lowered digits follow from their names.
 UNICODE = {
-    "φ": r"$\varphi$", "−": "$-$", "ė": r"$\dot e$", "±": r"$\pm$", "×": r"$\times$", "·": r"$\cdot$", "′": "$'$", "″": "$''$", "∇": r"$\nabla$",
+    "φ": r"$\varphi$", "−": "$-$", "ė": r"$\dot e$", "±": r"$\pm$", "∓": r"$\mp$", "×": r"$\times$", "·": r"$\cdot$", "′": "$'$", "″": "$''$", "∇": r"$\nabla$",
     "∂": r"$\partial$", "∫": r"$\int$", "√": r"$\surd$", "∞": r"$\infty$", "≤": r"$\le$", "≥": r"$\ge$", "≠": r"$\ne$",
     "≈": r"$\approx$", "∼": r"$\sim$", "∝": r"$\propto$", "→": r"$\to$", "←": r"$\leftarrow$", "⇔": r"$\Leftrightarrow$",
     "⇒": r"$\Rightarrow$", "∈": r"$\in$", "⊥": r"$\perp$", "‖": r"$\|$", "⟨": r"$\langle$", "⟩": r"$\rangle$", "½": r"$\tfrac12$",
