@@ -28,6 +28,7 @@ from landscape.symbolic.reduced_sets import reduced_sets
 from landscape.symbolic.reduction import exact_reduction
 from landscape.symbolic.steps import Chapter
 from landscape.symbolic.symmetric_chain import symmetric_chain
+from landscape.symbolic.symmetric_closure import symmetric_closure
 from landscape.symbolic.transverse import transverse
 
 # Every chapter, in reading order, with the chapters it builds on.
@@ -46,6 +47,7 @@ CHAPTERS: dict[str, tuple[Callable[..., Chapter], tuple[str, ...]]] = {
     "reduced": (reduced, ("canonical-gap",)),
     "reduced-critical-sets": (reduced_sets, ("binary-chain", "reduced")),
     "transverse-stability": (transverse, ("binary-chain",)),
+    "symmetric-closure": (symmetric_closure, ("canonical-gap", "canonical-invariant", "canonical-critical-sets")),
 }
 
 

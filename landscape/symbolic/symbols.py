@@ -101,3 +101,13 @@ count = Symbol("N", positive=True)
 memory = Symbol("lambda_2", real=True)
 mean_memory = Symbol("rho_N", real=True)
 lag = Symbol("k", nonnegative=True)
+
+# S symbols at the corners of a simplex: which hidden units a symbol opens (1: its own, -1: those of all others), the product
+# w_1 w_2, the number of open units on the plateau, the size of a class of symbols with one embedding; the sums of the logits
+# of each symbol after itself and of all logits; λ_2 to the n.
+own = Symbol("sigma_x", real=True)
+mixed = Symbol("m", real=True)
+open_units = Symbol("k", positive=True)
+together = Symbol("s", positive=True)
+own_logits = Symbol("ell_own", real=True)
+all_logits = Symbol("ell_all", real=True)

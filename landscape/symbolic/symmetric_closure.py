@@ -1,0 +1,440 @@
+"""Chapter: the simplex ansatz on the symmetric chain is kept by gradient flow of the full model, with which speeds."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import permutations
+
+import mpmath
+from mpmath import fdot, mpf
+from sympy import And, Matrix, Or, Symbol, diff, expand, factorial, ff, log, sqrt, subfactorial
+from sympy import factor as factored
+
+from landscape.symbolic.algebra import cancelled
+from landscape.symbolic.layers import Corners
+from landscape.symbolic.primitives import elementary
+from landscape.symbolic.references import simplex_logits, softmax_loss
+from landscape.symbolic.steps import Chapter, Check
+from landscape.symbolic.symbol_networks import SymbolNetwork, ansatz, corners
+from landscape.symbolic.symbols import (
+    curvature, e, first_weight, log_ratio, own, second_weight, sign_e, sign_w, size_w, slope, states, target, w,
+)
+from landscape.symbolic.symmetric_orbits import orbits
+from landscape.symbolic.words import letter, shortened, transposed
+
+FIXED = Symbol("F", integer=True)  # how many symbols a permutation leaves where they are
+
+
+def symmetric_closure(gap: Chapter, conserved: Chapter, sets: Chapter) -> Chapter:
+    """Why the ansatz is kept, the gradient on it, balance, speeds, invariant and limits of the full model."""
+    chapter = Chapter(
+        "symmetric-closure",
+        "Many states: the simplex ansatz is kept",
+        "The full model on the symmetric chain: embeddings $\\mathbf e_x\\in\\mathbb R^d$, $d\\ge S-1$, as the rows of $\\mathbf E$, "
+        "tied head, one bias a symbol, an MLP with $S$ hidden units, positions $\\mathbf p_n$. On the *ansatz* "
+        "$\\mathbf e_x=e\\,u_x$, $W_1=(w_1/\\sqrt S)\\,U$, $W_2=(w_2/\\sqrt S)\\,U^\\top$ with the corners $u_x$ of a regular simplex "
+        "as the rows of $U$, positions and bias are zero, and $\\|W_1\\|_F=|w_1|$, $\\|W_2\\|_F=|w_2|$; the [canonical slice](canonical-gap.md) is "
+        "$w_1=2|w|$, $w_2=2w$. $\\sigma_x$ says which hidden units a symbol opens: its own if $\\sigma_x=\\operatorname{sgn}(ew_1)=1$, "
+        "those of all others if $\\sigma_x=-1$.",
+    )
+    _symmetry(chapter)
+    _fixed(chapter)
+    _gradient(chapter)
+    _speeds(chapter, gap)
+    _orbits(chapter, conserved, sets)
+    return chapter
+
+
+# --- the symmetry and what it fixes -------------------------------------------------------------------------
+
+
+def _symmetry(chapter: Chapter) -> None:
+    turn, symbols_, units = (letter(name) for name in ("R", "P", "T"))
+    embedding, inner, outer, here, before, active, final, ones, offset = (
+        letter(name) for name in ("E", "W_1", "W_2", "x_n", "y_n", "h", "z_n", "o", "p_n")
+    )
+    all_turned = (turn, symbols_, units)
+    moved = symbols_ * embedding * transposed(turn)
+    one, same = Symbol("alpha_K"), Symbol("beta_K")  # the chain's matrix is α 1 + β o o'
+    law = one + same * ones * transposed(ones)
+    turned = one * symbols_ * transposed(symbols_) + same * (symbols_ * ones) * transposed(symbols_ * ones)
+    pairs = (
+        (transposed(moved) * symbols_ * here + turn * offset, turn * (transposed(embedding) * here + offset)),
+        (units * inner * transposed(turn) * turn * before, units * inner * before),
+        (turn * outer * transposed(units) * units * active, turn * outer * active),
+        (moved * turn * final, symbols_ * embedding * final),
+    )
+    changes = [shortened(a - b, all_turned) for a, b in pairs]
+    # a permutation keeps o, and PP' = 1
+    kept = expand(turned).subs(symbols_ * transposed(symbols_), 1).subs(symbols_ * ones, ones)
+    changes.append(expand(kept.subs(transposed(ones) * transposed(symbols_), transposed(ones)) - law))
+    chapter.add(
+        "symmetry",
+        "For a permutation $P$ of the symbols, an orthogonal $R$ and a permutation $T$ of the hidden units let $g$ map $\\mathbf E$ to "
+        "$P\\mathbf ER^\\top$, $\\mathbf p_n$ to $R\\mathbf p_n$, $W_1$ to $TW_1R^\\top$, $W_2$ to $RW_2T^\\top$, $\\mathbf b$ to "
+        "$P\\mathbf b$, and attention matrices as in [the exact reduction](exact-reduction.md#1-symmetry). Then streams turn by $R$, hidden units "
+        "by $T$, logits after $Px$ are those after $x$ permuted, and the chain does not change. So $L(g\\theta)=L(\\theta)$, and "
+        "gradient flow keeps what a group of such $g$ fixes. Shown are the five changes: stream, hidden units, MLP, logits, chain.",
+        r"\mathrm{layers}(g\theta)-g\,\mathrm{layers}(\theta)", Matrix(changes), Matrix(changes),
+        Check("generic networks with S = 3, d = 3, r = 2, with softmax attention and without, moved by generic maps: largest "
+              "change of stream, hidden, MLP, logits and of the gradient of the loss", cases=(None, "softmax"), values=lambda _: {}, reference=_changes),
+    )
+
+
+def _generic(attention) -> tuple[SymbolNetwork, list]:
+    network = SymbolNetwork(3, 3, 2, 2 if attention else 1, attention)
+    draw = random.Random(5)
+    return network, [mpf(draw.randint(-64, 64)) / 64 for _ in range(network.size)]
+
+
+def _changes(attention) -> list:
+    network, theta = _generic(attention)
+    normal = mpmath.matrix([3, -1, 2])
+    turn = mpmath.eye(3) - 2 * normal * normal.T / 14
+    turn = turn * (mpmath.eye(3) - mpmath.matrix([1, 1, -4]) * mpmath.matrix([1, 1, -4]).T / 9)
+    cycle, swap = mpmath.matrix([[0, 0, 1], [1, 0, 0], [0, 1, 0]]), mpmath.matrix([[0, 1], [1, 0]])
+    left = {"embedding": cycle, "inner": swap, "outer": turn, "output": turn}
+    right = {"embedding": turn, "position": turn, "inner": turn, "outer": swap, "bias": cycle, "query": turn, "key": turn, "value": turn}
+
+    def moved(point):
+        found = {}
+        for name, rows in network.arrays(point).items():
+            matrix = mpmath.matrix(rows)
+            matrix = left.get(name, mpmath.eye(matrix.rows)) * matrix * right.get(name, mpmath.eye(matrix.cols)).T
+            found[name] = matrix.tolist()
+        return network.flat(found)
+
+    def layers(point, x):
+        of = network.arrays(point)
+        y = mpmath.matrix(of["embedding"][x]) + mpmath.matrix(of["position"][0])
+        if attention:
+            y += mpmath.matrix(network.attended(of, [list(y)]))
+        h = mpmath.matrix(of["inner"]) * y
+        z = y + mpmath.matrix(of["outer"]) * h.apply(lambda v: max(v, mpf(0)))
+        return y, h, z, mpmath.matrix(network.logits(of, [x]))
+
+    there = moved(theta)
+    worst = [
+        max(abs(v) for x in range(3) for v in layers(there, (x + 1) % 3)[k] - map_ * layers(theta, x)[k])
+        for k, map_ in enumerate((turn, swap, turn, cycle))
+    ]
+    along = [mpf((7 * i) % 11 - 5) for i in range(network.size)]
+    return [*worst, network.slope(there, mpf("0.9"), moved(along)) - network.slope(theta, mpf("0.9"), along)]
+
+
+def _mean_over_permutations(polynomial):
+    """Mean of a polynomial in the number of fixed symbols, over all permutations of S >= its degree symbols."""
+    degree = polynomial.as_poly(FIXED).degree()
+    values = [polynomial.subs(FIXED, k) for k in range(degree + 1)]
+    total = 0
+    for k in range(degree + 1):
+        # S!/(S-k)! tuples of k symbols, each left in place by (S-k)! of S! permutations: the mean of F(F-1)...(F-k+1)
+        total += values[0] / factorial(k)
+        values = [b - a for a, b in zip(values, values[1:])]
+    return total
+
+
+def _fixed(chapter: Chapter) -> None:
+    simplex = FIXED - 1
+    kinds = [FIXED * simplex, FIXED * simplex, simplex**2, simplex, FIXED + 0]
+    means = Matrix([_mean_over_permutations(expand(kind)) for kind in kinds])
+    by_hand = [
+        sum(ff(5, k) / factorial(k) * subfactorial(5 - k) * kind.subs(FIXED, k) for k in range(6)) / factorial(5) for kind in kinds
+    ]
+    chapter.add(
+        "fixed_dimensions",
+        "Each permutation $\\sigma$ of the symbols turns the simplex by an orthogonal map $R_\\sigma$. Take the $g$ with $P=T=\\sigma$ and "
+        "$R=R_\\sigma$ on the span of the simplex and any orthogonal map across it: what they fix has a dimension that is the mean of "
+        "a product of traces, $F$ (symbols left in place) for $P$ and $T$ and $F-1$ for $R_\\sigma$, and nothing is fixed across. "
+        "One number for each of $\\mathbf E$, $W_1$ or $W_2$ and each of $W_Q,W_K,W_V,W_O$ (multiples of the projection on the span); "
+        "**none for positions; for the bias a constant, which does nothing. So the ansatz is all that is fixed, it is kept for every chain $p$ and "
+        "every $S$, with softmax or linear attention too, and positions and bias stay zero.** For two symbols and positions $-\\mathbf e/2$ the canonical "
+        "slice is [not kept](reduced.md#8-slice-left); this one is.",
+        r"\dim\operatorname{Fix}\left(\mathbf E,\ W_1\text{ or }W_2,\ W_{QKVO},\ \mathbf p_n,\ \mathbf b\right)", means,
+        Matrix([a - b for a, b in zip(means, by_hand)]),
+        Check("mean over all permutations of 3, 4 and 5 symbols of products of traces of actual matrices, that turn the corners of a simplex",
+              cases=(3, 4, 5), values=lambda n: {states: mpf(n)}, reference=_traces, tolerance=1e-30),
+    )
+
+
+def _traces(n: int) -> list:
+    u = mpmath.matrix(corners(n, n - 1))
+    back = u.T * (mpf(n - 1) / n)
+    totals = [mpf(0)] * 5
+    for chosen in permutations(range(n)):
+        matrix = mpmath.matrix(n, n)
+        for i, j in enumerate(chosen):
+            matrix[j, i] = 1
+        of_simplex = back * matrix * u
+        p_trace, r_trace = (sum(m[i, i] for i in range(m.rows)) for m in (matrix, of_simplex))
+        for k, value in enumerate((p_trace * r_trace, p_trace * r_trace, r_trace**2, r_trace, p_trace)):
+            totals[k] += value
+    return [total / mpmath.factorial(n) for total in totals]
+
+
+# --- the gradient on the ansatz -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Place:
+    """A point of the ansatz and a chain."""
+
+    states: int
+    width: int
+    e: mpf
+    w_1: mpf
+    w_2: mpf
+    p: mpf
+
+    @cached_property
+    def network(self) -> SymbolNetwork:
+        return SymbolNetwork(self.states, self.width, self.states)
+
+    @property
+    def theta(self) -> list:
+        return self.network.flat(ansatz(self.states, self.width, self.e, self.w_1, self.w_2))
+
+    @property
+    def unit(self) -> list[list]:
+        """The arrays U, U and Uᵀ as directions in parameter space."""
+        whole = ansatz(self.states, self.width, mpf(1), mpmath.sqrt(self.states), mpmath.sqrt(self.states))
+        return [self.network.flat({name: rows}) for name, rows in whole.items()]
+
+    def gap_slope(self):
+        """φ′ at the network's gap."""
+        of = self.network.arrays(self.theta)
+        logits = self.network.logits(of, [0])
+        return mpmath.diff(lambda k: softmax_loss(k, self.states, self.p), logits[0] - logits[1])
+
+    def point(self) -> dict:
+        return {
+            states: mpf(self.states), e: self.e, first_weight: self.w_1, second_weight: self.w_2,
+            own: mpmath.sign(self.e * self.w_1), slope: self.gap_slope(),
+        }
+
+
+PLACES = tuple(
+    Place(n, d, *(mpf(v) for v in numbers)) for n, d, *numbers in (
+        (3, 2, "0.75", "1.5", "-1.25", "0.9"), (3, 4, "-0.875", "1.25", "0.75", "0.3"),
+        (5, 4, "-0.75", "1.5", "-2.25", "0.95"), (5, 6, "0.625", "-1.75", "1.5", "0.6"), (4, 3, "1.125", "-0.75", "-1.5", "0.4"),
+    )
+)
+OPEN = Corners((1 + own) / 2, (1 - own) / 2)
+
+
+def _gated(row: Corners) -> Corners:
+    return Corners(OPEN.on * row.on, OPEN.off * row.off)
+
+
+def tidy(expression):
+    """One denominator, with σ_x² = 1."""
+    numerator = expand(expression)
+    reduced = sum(c * own ** (k % 2) for (k,), c in numerator.as_poly(own).terms()) if numerator.has(own) else numerator
+    return factored(cancelled(reduced))
+
+
+def layers() -> tuple[Corners, Corners, Corners]:
+    """Hidden units, final stream and logits after a symbol, for itself (`on`) and the others (`off`)."""
+    root = sqrt(states)
+    active = _gated(Corners(e, 0).products().scaled(first_weight / root))
+    final = Corners(e, 0) + active.scaled(second_weight / root)
+    return active, final, final.products().scaled(e)
+
+
+def _gradient(chapter: Chapter) -> None:
+    active, final, logits = layers()
+    kappa = tidy(logits.on - logits.off)
+    chapter.add(
+        "gap", "The gap with both MLP weights on their own.", r"\kappa(e,w_1,w_2)", kappa, tidy(kappa - (logits.on - logits.off)),
+        Check("networks with 3, 4 and 5 symbols, d = S - 1 and d = S + 1, multiplied out", cases=PLACES, values=Place.point,
+              reference=lambda place: _difference(place.network.logits(place.network.arrays(place.theta), [0]))),
+    )
+    error = Corners(slope / states, -slope / (states * (states - 1)))  # π_x times what each logit's probability is off by
+    root, upstream = sqrt(states), error.scaled(e)
+    into_hidden = _gated(upstream.products().scaled(second_weight / root))
+    # a row of each gradient: sums over symbols, by symmetry multiples on and off of corners
+    by_head = _convolved(error, final)
+    by_input = upstream + into_hidden.scaled(first_weight / root)
+    rows = {"E": by_head + by_input, "1": into_hidden.scaled(e), "2": _convolved(active, upstream)}
+    sizes = [tidy(row.on - row.off) for row in rows.values()]  # Σ u = 0
+    left_over = [tidy(Corners(row.off, row.off).products().on) for row in rows.values()]
+    position = Corners(by_input.on + (states - 1) * by_input.off, by_input.on + (states - 1) * by_input.off).products().on
+    result = Matrix([*sizes, *left_over, tidy(error.on + (states - 1) * error.off), tidy(position)])
+    norms = (states, sqrt(states), sqrt(states))
+    chapter.add(
+        "gradient",
+        "The gradient of the full loss on the ansatz, by backpropagation for symbolic $S$ and any $d$: as multiples of $U$, $U$ and "
+        "$U^\\top$ in $\\mathbf E$, $W_1$ and $W_2$; what is left of the three beside them; in the bias; in a position. "
+        "$\\varphi_1=\\varphi'(\\kappa)$. **Five zeros: no component leads off the ansatz.**",
+        r"\left(\gamma_{\mathbf E},\ \gamma_1,\ \gamma_2,\ \text{rest}_{\mathbf E},\ \text{rest}_1,\ \text{rest}_2,\ \partial_{\mathbf b},\ \partial_{\mathbf p}\right)", result,
+        Matrix([tidy(norm * size - slope * diff(kappa, v)) for norm, size, v in zip(norms, sizes, (e, first_weight, second_weight))]),
+        Check("numerical derivatives of the full loss, summed from its definition, in every single parameter: coefficients, and the largest "
+              "entry of the rest", cases=PLACES, values=Place.point, reference=_full_gradient),
+    )
+    rates = [tidy(first_weight * sizes[1] / root * states), tidy(second_weight * sizes[2] / root * states)]
+    chapter.add(
+        "balance",
+        "The same for both, so that $w_1^2-w_2^2$ is conserved: what starts with $|w_1|=|w_2|$ stays on the canonical slice, and as $w=0$ is not "
+        "crossed, signs stay. (For each hidden unit it is so [in every network](exact-reduction.md#18-balance).)",
+        r"w_1\frac{\partial L}{\partial w_1}=w_2\frac{\partial L}{\partial w_2}", rates[0], tidy(rates[0] - rates[1]),
+        Check("numerical derivative of the full loss along W_2", cases=PLACES, values=Place.point, reference=lambda place: place.network.slope(
+            place.theta, place.p, [place.w_2 / mpmath.sqrt(place.states) * v for v in place.unit[2]])),
+    )
+
+
+def _convolved(left: Corners, right: Corners) -> Corners:
+    """Σ_x left(x, y) right(x) as corners seen from y: left is a number for x = y and another for x ≠ y."""
+    on = left.on * right.on + (states - 1) * left.off * right.off
+    off = left.on * right.off + left.off * right.on + (states - 2) * left.off * right.off
+    return Corners(on, off)
+
+
+def _difference(logits):
+    return logits[0] - logits[1]
+
+
+@cache
+def _numeric_gradient(place: Place) -> dict:
+    network, theta = place.network, place.theta
+    slopes = [network.slope(theta, place.p, [mpf(i == j) for j in range(network.size)]) for i in range(network.size)]
+    return network.arrays(slopes)
+
+
+def _full_gradient(place: Place) -> list:
+    by, u = _numeric_gradient(place), corners(place.states, place.width)
+    found, rest = [], []
+    for name, shape in (("embedding", u), ("inner", u), ("outer", [list(column) for column in zip(*u)])):
+        size = sum(fdot(a, b) for a, b in zip(by[name], shape)) / place.states
+        found.append(size)
+        rest.append(max(abs(g - size * v) for row, line in zip(by[name], shape) for g, v in zip(row, line)))
+    return [*found, *rest, max(map(abs, by["bias"][0])), max(map(abs, by["position"][0]))]
+
+
+# --- speeds ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Canonical:
+    """A point of the canonical slice of S symbols."""
+
+    states: int
+    e: mpf
+    w: mpf
+    p: mpf
+
+    @property
+    def place(self) -> Place:
+        return Place(self.states, self.states - 1, self.e, 2 * abs(self.w), 2 * self.w, self.p)
+
+    def loss(self, e_, w_):
+        logits = simplex_logits(e_, w_, self.states)
+        return softmax_loss(logits[0] - logits[1], self.states, self.p)
+
+    @property
+    def constant(self):
+        """c of the gap at this sign of e, measured."""
+        side = mpmath.sign(self.e)
+        gaps = [_difference(simplex_logits(side, mpf(k), self.states)) for k in (0, 1)]
+        return gaps[1] / gaps[0] - 1
+
+    def point(self) -> dict:
+        return {
+            states: mpf(self.states), e: self.e, w: self.w, sign_e: mpmath.sign(self.e), sign_w: mpmath.sign(self.w),
+            curvature: self.constant,
+        }
+
+
+def canonicals(*values) -> tuple[Canonical, ...]:
+    return tuple(Canonical(n, mpf(e_), mpf(w_), mpf(p_)) for n, e_, w_, p_ in values)
+
+
+SLICE = canonicals(
+    (3, "0.75", "0.5", "0.9"), (3, "-0.875", "-1.25", "0.3"), (5, "-0.625", "0.75", "0.95"), (5, "1.125", "-0.875", "0.6"),
+)
+
+
+def _speeds(chapter: Chapter, gap: Chapter) -> None:
+    sides = Corners(1, 0).products().on
+    length = states * (e**2 + (2 * w / sqrt(states)) ** 2 + (2 * w / sqrt(states)) ** 2) * sides
+    pace = Matrix([cancelled(2 / diff(length, v, 2)) for v in (e, w)])
+    on_slice = {first_weight: 2 * sign_w * w, second_weight: 2 * w, own: sign_e}
+    size_e, size_1 = (chapter["gradient"][i].subs(on_slice) for i in (0, 1))
+    kappa = gap["gap_simplex"]
+    flow = [-size_e, -sign_w * sqrt(states) / 2 * size_1]
+    residual = [
+        cancelled(expand(rate + c * slope * diff(kappa, v)).subs(sign_w, side)) for rate, c, v in zip(flow, pace, (e, w)) for side in (1, -1)
+    ]
+    chapter.add(
+        "speeds",
+        "$\\|\\mathbf E\\|_F^2=Se^2$ and $\\|W_1\\|_F^2=\\|W_2\\|_F^2=4w^2$, so that gradient flow of all parameters is, in $(e,w)$, the flow "
+        "$\\dot e=-c_e\\,\\partial_eL$, $\\dot w=-c_w\\,\\partial_wL$ with these speeds. **It is the plain canonical flow, slowed down, for $S=8$ "
+        "alone**; for fewer states $w$ is slower than $e$ by comparison. As a landscape: `landscape_of(chain).with_speeds({\"e\": 1 / S, \"w\": 1 / 8})`.",
+        r"(c_e,\ c_w)", pace, Matrix(residual),
+        Check("velocity of the full network, from numerical derivatives of its loss along U, over the numerical slope of the loss of the slice",
+              cases=SLICE, values=Canonical.point, reference=_measured_speeds),
+    )
+
+
+def _velocity(at: Canonical) -> tuple:
+    """ė and ẇ of the full model."""
+    place = at.place
+    by_e, by_2 = (place.network.slope(place.theta, place.p, direction) / place.states for direction in place.unit[::2])
+    return -by_e, -by_2 * mpmath.sqrt(place.states) / 2
+
+
+def _measured_speeds(at: Canonical) -> list:
+    slopes = [mpmath.diff(at.loss, (at.e, at.w), order) for order in ((1, 0), (0, 1))]
+    return [-v / g for v, g in zip(_velocity(at), slopes)]
+
+
+def _orbits(chapter: Chapter, conserved: Chapter, sets: Chapter) -> None:
+    c_e, c_w = chapter["speeds"]
+    g = conserved["G"]
+    energy = expand(e**2 / c_e - g / c_w)
+    form = e**2 * (1 + curvature * sign_w * w**2)
+    rates = [cancelled(sum(c * diff(energy, v) * diff(form, v) for c, v in ((c_e, e), (c_w, w))).subs(sign_w, side)) for side in (1, -1)]
+    chapter.add(
+        "invariant",
+        "What the flow of the full model conserves on the ansatz, for every chain: $\\|\\mathbf E\\|_F^2-\\|W_1\\|_F^2-\\|W_2\\|_F^2$ less the logarithm, "
+        "with $c=4/S$ for $e>0$ and $4/(S(S-1))$ for $e<0$.",
+        "E_S(e,w)", energy, Matrix(rates),
+        Check("Se² - 8 less the quadrature of the velocity of the full network from w = ±1", cases=SLICE, values=Canonical.point,
+              reference=lambda at: at.states * at.e**2 - 8 - at.states * _rise(at, mpmath.sign(at.w), at.w), tolerance=1e-10),
+    )
+    ratio = cancelled(c_e / c_w)
+    threshold = ratio * elementary(conserved["threshold_in_s"]).subs(log_ratio, log(curvature * w**2))
+    chapter.add(
+        "separatrix",
+        "The boundary between the basins, for $w<0$: the canonical one times $8/S$. [The depth of the half-stable part](canonical-limits.md#4-half-stable-depth) "
+        "is multiplied likewise.",
+        r"e^2_{\text{sep}}(w)", threshold, cancelled((threshold / ratio).subs(w, -size_w).subs(log(curvature * size_w**2), log_ratio) - (
+            curvature * size_w**2 - 1 - log_ratio) / curvature),
+        Check("quadrature of the velocity of the full network from where its gap changes sign", cases=canonicals(
+            (3, "0.75", "-0.5", "0.9"), (3, "-0.875", "-1.5", "0.3"), (5, "-0.625", "-1.75", "0.95"), (5, "1.125", "-0.875", "0.6")),
+              values=Canonical.point, reference=lambda at: _rise(at, -1 / mpmath.sqrt(at.constant), at.w), tolerance=1e-10),
+    )
+    b = sets["hessian_on_line"][0].as_independent(curvature, sign_w, w)[1]
+    rule = Or(target * b > 0, And(w < 0, e**2 - threshold > 0))
+    chapter.add(
+        "reaches_optimum",
+        "The [rule for the limit](canonical-limits.md#3-reaches-optimum) with this boundary: where the full model ends from a start on the ansatz, "
+        "exactly. $\\tau=\\operatorname{sgn}\\kappa^*$. Off the ansatz it [may end elsewhere](symmetric-stability.md).",
+        r"\text{global for } e\ne0,\ \kappa^*\ne0 \text{ iff}", rule, None,
+        Check("orbits of the full model with 3 and 5 symbols, all parameters free, followed in arc length (double precision)", cases=orbits(),
+              values=lambda case: {**Canonical(case["states"], mpf(case["e"]), mpf(case["w"]), mpf(case["p"])).point(), target: case["target"]},
+              reference=lambda case: case["end"] == "global"),
+    )
+
+
+@cache
+def _rise(at: Canonical, start, end):
+    """Change of e² from one w to another along an orbit of the full model."""
+    def field(along):
+        place = Canonical(at.states, mpmath.sign(at.e), along, at.p)
+        by_e, by_w = _velocity(place)
+        return 2 * place.e * by_e / by_w
+
+    with mpmath.workdps(20):
+        return mpmath.quad(field, [start, end], maxdegree=4)
