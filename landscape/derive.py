@@ -29,6 +29,7 @@ from landscape.symbolic.reduction import exact_reduction
 from landscape.symbolic.steps import Chapter
 from landscape.symbolic.symmetric_chain import symmetric_chain
 from landscape.symbolic.symmetric_closure import symmetric_closure
+from landscape.symbolic.symmetric_stability import symmetric_stability
 from landscape.symbolic.transverse import transverse
 
 # Every chapter, in reading order, with the chapters it builds on.
@@ -48,6 +49,7 @@ CHAPTERS: dict[str, tuple[Callable[..., Chapter], tuple[str, ...]]] = {
     "reduced-critical-sets": (reduced_sets, ("binary-chain", "reduced")),
     "transverse-stability": (transverse, ("binary-chain",)),
     "symmetric-closure": (symmetric_closure, ("canonical-gap", "canonical-invariant", "canonical-critical-sets")),
+    "symmetric-stability": (symmetric_stability, ("symmetric-chain", "symmetric-closure", "canonical-gap")),
 }
 
 

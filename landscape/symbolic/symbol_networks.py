@@ -14,6 +14,8 @@ from math import prod
 import mpmath
 from mpmath import fdot, mpf
 
+LAWS = ((3, mpf("0.9")), (3, mpf("0.3")), (5, mpf("0.95")), (5, mpf("0.6")))  # (S, p) on both sides of p = (S - 1)/S
+
 
 @dataclass(frozen=True)
 class SymbolNetwork:
@@ -129,6 +131,11 @@ def _apply(matrix: Sequence, vector: Sequence) -> list:
 
 def transition(x, y, states: int, p):
     return 1 - p if x == y else p / (states - 1)
+
+
+def excess(states: int, p):
+    """φ′(0): the uniform probability of staying less the right one."""
+    return mpf(1) / states - (1 - p)
 
 
 def path_law(path: Sequence[int], states: int, p):
