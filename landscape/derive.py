@@ -27,6 +27,7 @@ from landscape.symbolic.reduced import kernel_texts, reduced
 from landscape.symbolic.reduced_sets import reduced_sets
 from landscape.symbolic.reduction import exact_reduction
 from landscape.symbolic.steps import Chapter
+from landscape.symbolic.symmetric_attention import symmetric_attention
 from landscape.symbolic.symmetric_chain import symmetric_chain
 from landscape.symbolic.symmetric_closure import symmetric_closure
 from landscape.symbolic.symmetric_stability import symmetric_stability
@@ -50,6 +51,7 @@ CHAPTERS: dict[str, tuple[Callable[..., Chapter], tuple[str, ...]]] = {
     "transverse-stability": (transverse, ("binary-chain",)),
     "symmetric-closure": (symmetric_closure, ("canonical-gap", "canonical-invariant", "canonical-critical-sets")),
     "symmetric-stability": (symmetric_stability, ("symmetric-chain", "symmetric-closure", "canonical-gap")),
+    "symmetric-attention": (symmetric_attention, ("symmetric-closure", "canonical-gap")),
 }
 
 

@@ -93,7 +93,7 @@ PLACES = tuple(
 OPEN = Corners((1 + own) / 2, (1 - own) / 2)
 
 
-def _gated(row: Corners) -> Corners:
+def gated(row: Corners) -> Corners:
     return Corners(OPEN.on * row.on, OPEN.off * row.off)
 
 
@@ -107,7 +107,7 @@ def tidy(expression):
 def layers() -> tuple[Corners, Corners, Corners]:
     """Hidden units, final stream and logits after a symbol, for itself (`on`) and the others (`off`)."""
     root = sqrt(states)
-    active = _gated(Corners(e, 0).products().scaled(first_weight / root))
+    active = gated(Corners(e, 0).products().scaled(first_weight / root))
     final = Corners(e, 0) + active.scaled(second_weight / root)
     return active, final, final.products().scaled(e)
 
@@ -122,7 +122,7 @@ def _gradient(chapter: Chapter) -> None:
     )
     error = Corners(slope / states, -slope / (states * (states - 1)))  # π_x times what each logit's probability is off by
     root, upstream = sqrt(states), error.scaled(e)
-    into_hidden = _gated(upstream.products().scaled(second_weight / root))
+    into_hidden = gated(upstream.products().scaled(second_weight / root))
     # a row of each gradient: sums over symbols, by symmetry multiples on and off of corners
     by_head = _convolved(error, final)
     by_input = upstream + into_hidden.scaled(first_weight / root)
