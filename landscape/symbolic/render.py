@@ -36,7 +36,7 @@ field lines of $\\nabla\\kappa$, and the chain decides only how fast and where i
 
 In order: the chains; the canonical picture in $(e,w)$ from the layers to the speeds; linear attention; then the way back to the
 whole transformer, from the exact reduction to one dimension over the landscape on the manifold of rank one to the stability
-across it. **[What holds for which model](bridge.md)** is the table to read first: fifteen statements from (e, w) to AdamW, each
+across it; and many states: the simplex ansatz, the stability across it, and its linear attention. **[What holds for which model](bridge.md)** is the table to read first: fifteen statements from (e, w) to AdamW, each
 proved, refuted or measured, with a link to where.
 
 | chapter | steps | also as |

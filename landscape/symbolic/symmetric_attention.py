@@ -101,7 +101,7 @@ def _moments(chapter: Chapter):
     mean = factor(cancel((1 + (states - 2) * POWERS / so_far) / (states - 1)))
     chapter.add(
         "mean",
-        "The mean of $A_n$ is this multiple of $u_{x_n}$: from $P(x_{n-k}=j\\mid x_n=x)=\\frac1S+\\lambda_2^k(\\delta_{jx}-\\frac1S)$. It is 1 at $n=1$, and for $S=2$.",
+        "The mean of $A_n$ is $\\frac{1+(S-2)\\Lambda_n}{S-1}\\,u_{x_n}$ with $\\Lambda_n=\\frac1n\\sum_{k<n}\\lambda_2^k$: from $P(x_{n-k}=j\\mid x_n=x)=\\frac1S+\\lambda_2^k(\\delta_{jx}-\\frac1S)$. It is 1 at $n=1$, and for $S=2$.",
         r"\mathbb E[A_n]\big/u_{x_n}", mean, Matrix([cancel(mean - on_multiple), cancel(mean.subs(so_far, 1) - 1), cancel(mean.subs(states, 2) - 1)]),
         Check("all sequences of 1 to 5 of 2 to 5 symbols, through the matrices of networks with linear attention", cases=ENUMERATED, values=Sums.point, reference=lambda c: c.moments[0]),
     )
@@ -271,17 +271,17 @@ def _gap(chapter: Chapter, gap: Chapter) -> None:
     )
     jump = scale * e**4 * step * sign_e * sign_w * w**2
     chapter.add(
-        "jump", "The jump.", r"\frac{\partial\kappa}{\partial a}\Big|_{f\to0^-}^{f\to0^+}", jump,
+        "jump", "By how much they differ. It is zero for $S=2$ alone.", r"\frac{\partial\kappa}{\partial a}\Big|_{f\to0^-}^{f\to0^+}", jump,
         cancelled(expand((slopes[0] - slopes[1] - jump)).subs(sign_e, 1)) + cancelled(expand((slopes[0] - slopes[1] - jump)).subs(sign_e, -1)),
         Check("one-sided differences of the gap of networks with f = 0", cases=SURFACE, values=Balanced.point, reference=lambda c: _one_sided(c, 1) - _one_sided(c, -1), tolerance=1e-15),
     )
-    bends = [factor(value / (scale * e**4)) for value in slopes]
+    bends = [expand(cancelled(states * (states - 1) * value / (scale * e**4))) for value in slopes]
     rule = And(slope * bends[0] > 0, slope * bends[1] < 0)
     chapter.add(
         "kink_minima",
         "**So the surface $f=0$ holds local minima that two symbols do not have, with $e\\ne0$ and the unigram loss:** where the loss rises on both sides. With $B_\\pm=1+c_\\pm w|w|$ that is $B_{ef>0}<0<B_{ef<0}$, "
         "$-\\sqrt{S(S-1)}/2<w<-\\sqrt S/2$, and $e>0$ for $p<p_c$, $e<0$ for $p>p_c$. On the surface the gap is constant, so a flow that meets it stops. (In the limit $n\\to\\infty$, and on the ansatz.)",
-        r"f=0\text{ is a local minimum across if}", rule, None,
+        r"f=0\text{ is a local minimum iff}", rule, None,
         Check("whether the loss of networks with f = ±1e-9 is above the unigram loss", cases=SURFACE, values=Balanced.point, reference=_rises_on_both_sides),
     )
 

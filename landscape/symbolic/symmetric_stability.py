@@ -29,9 +29,9 @@ def symmetric_stability(chain: Chapter, closure: Chapter, gap: Chapter) -> Chapt
         "The full model on the symmetric chain as in [the chapter before](symmetric-closure.md), in all its directions. On the *plateau* all "
         "embeddings are equal (zero on the ansatz), so that every law is uniform and the loss $\\log S$, whatever the other weights are. Let "
         "$\\tilde{\\mathbf e}_x=\\mathbf e_x-\\bar{\\mathbf e}$ be what the embeddings differ by. $\\varphi_1=\\varphi'(0)=p-p_c$ with $p_c=(S-1)/S$, and "
-        "$\\lambda_2=1-pS/(S-1)=-\\varphi_1S/(S-1)$ is the second eigenvalue of the chain, $S-1$ times. **In short: below $p_c$ the plateau of the "
-        "ansatz is unstable for every $w$; above it is stable iff $w>-\\sqrt{S-1}/2$, where the canonical map says $-\\sqrt S/2$; and the "
-        "loss has further plateaus, one for each way of taking symbols together, that are unigram plateaus in small.**",
+        "$\\lambda_2=1-pS/(S-1)=-\\varphi_1S/(S-1)$ is the second eigenvalue of the chain, $S-1$ times. **In short: for $S\\ge3$ "
+        "the plateau of the ansatz is unstable for every $w$ below $p_c$; above, it is stable for $w>-\\sqrt{S-1}/2$ and unstable for lower $w$, where the "
+        "canonical map says $-\\sqrt S/2$; and the loss has further plateaus, one for each way of taking symbols together, that are unigram plateaus in small.**",
     )
     _errors(chapter, chain)
     _off_kinks(chapter)
@@ -163,7 +163,7 @@ def _on_the_kink(chapter: Chapter) -> None:
         "$\\frac{\\varphi_1}{S-1}\\left[\\|\\tilde{\\mathbf E}\\|^2+\\frac mS\\sum_{xj}\\tilde v_{xj}\\max(v_{xj},0)\\right]$. Next to the ansatz, in its cones "
         "$\\sigma_x=\\operatorname{sgn}e=\\pm1$, permutations split the embeddings into five kinds: across the simplex ($(S-1)(d-S+1)$ dimensions); "
         "along the ansatz (1); $v=g_x\\delta_{xj}-(g_x+g_j)/S$ ($S-1$); the rest, antisymmetric or symmetric with zero diagonal ($(S-1)(S-2)/2$ and $S(S-3)/2$); "
-        "a common shift, which is flat but coupled to the third kind. Where $m\\ne0$ this coupling always has an eigenvalue of either sign: common shifts grow, and lead "
+        "a common shift, which is flat but coupled to the third kind. Where $m\\ne0$ these two always make an eigenvalue of either sign, on both sides of $p_c$: a mixture of them grows, and leads "
         "off the cone.",
         r"\left(L_{\perp\perp},\ L_{\text{ansatz}},\ L_{gg},\ L_{\text{rest}},\ L_{g,\text{shift}}\right)", result,
         Matrix([check_of_coupling, *ends]),
