@@ -29,7 +29,10 @@ from landscape.symbolic.reduced import kernel_texts, reduced
 from landscape.symbolic.reduced_sets import reduced_sets
 from landscape.symbolic.reduction import exact_reduction
 from landscape.symbolic.steps import Chapter
+from landscape.symbolic.symmetric_attention import symmetric_attention
 from landscape.symbolic.symmetric_chain import symmetric_chain
+from landscape.symbolic.symmetric_closure import symmetric_closure
+from landscape.symbolic.symmetric_stability import symmetric_stability
 from landscape.symbolic.times import canonical_times
 from landscape.symbolic.transverse import transverse
 from landscape.symbolic.untied import untied, untied_kernels
@@ -56,6 +59,9 @@ CHAPTERS: dict[str, tuple[Callable[..., Chapter], tuple[str, ...]]] = {
     "reduced": (reduced, ("canonical-gap",)),
     "reduced-critical-sets": (reduced_sets, ("binary-chain", "reduced")),
     "transverse-stability": (transverse, ("binary-chain",)),
+    "symmetric-closure": (symmetric_closure, ("canonical-gap", "canonical-invariant", "canonical-critical-sets")),
+    "symmetric-stability": (symmetric_stability, ("symmetric-chain", "symmetric-closure", "canonical-gap")),
+    "symmetric-attention": (symmetric_attention, ("symmetric-closure", "canonical-gap")),
 }
 
 # How the book and derivations/README.md group them: every chapter is in one part. The bridge is a chapter of verdicts, not of steps.
@@ -82,6 +88,11 @@ PARTS = (
         "Back to the whole transformer",
         "What of the picture is true of the full model with softmax attention: on the manifold of rank one, next to it, and in training.",
         ("exact-reduction", "reduced", "reduced-critical-sets", "transverse-stability", bridge.NAME),
+    ),
+    Part(
+        "Many states",
+        "The symmetric chain on $S$ symbols: the simplex ansatz in the full model, the stability across it, and its linear attention.",
+        ("symmetric-closure", "symmetric-stability", "symmetric-attention"),
     ),
 )
 

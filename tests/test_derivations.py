@@ -64,6 +64,24 @@ EQUIVALENT = {
         "O*Q*V*c_h*rho_1*rho_2*y_2*(-y_1 + y_2)**2*(H*w_1*w_2 + 1)/sqrt(d)",
     ],
     ("exact-reduction", "balance_rates"): ["K*O*Q*V*c_h*rho_1*rho_2*y_2*(-y_1 + y_2)**2*(H*w_1*w_2 + 1)/sqrt(d)"],
+    ("symmetric-closure", "gap"): ["e**2*(2*S**2 + S*sigma_x*w_1*w_2 + S*w_1*w_2 - 2*S - 2*sigma_x*w_1*w_2)/(2*(1 - S)**2)"],
+    ("symmetric-closure", "gradient"): [
+        "e*phi_1*(2*S**2 + S*sigma_x*w_1*w_2 + S*w_1*w_2 - 2*S - 2*sigma_x*w_1*w_2)/(S*(1 - S)**2)",
+        "e**2*phi_1*w_2*(S*sigma_x + S - 2*sigma_x)/(2*sqrt(S)*(1 - S)**2)",
+        "e**2*phi_1*w_1*(S*sigma_x + S - 2*sigma_x)/(2*sqrt(S)*(1 - S)**2)",
+    ],
+    ("symmetric-closure", "balance"): ["e**2*phi_1*w_1*w_2*(S*sigma_x + S - 2*sigma_x)/(2*(1 - S)**2)"],
+    ("symmetric-stability", "next_to_ansatz"): ["m*phi_1*sigma_x*sqrt(S - 2)/(S*(1 - S)**2)"],
+    ("symmetric-stability", "second_layer_on_optimum"): [
+        "-e**4*p*w_1**2*(p - 1)/(1 - S)**2",
+        "e**4*p*w_1**2/(S*(1 - S)**2)",
+    ],
+    ("symmetric-attention", "variance"): [
+        "(S - 2)*(2*S*lambda_2*lambda_2**n*n - S*lambda_2*lambda_2**n + S*lambda_2 - S*lambda_2**(2*n) - 2*S*lambda_2**n*n + S*lambda_2**n - lambda_2**2*n - 6*lambda_2*lambda_2**n*n + 5*lambda_2*lambda_2**n - 5*lambda_2 + 2*lambda_2**(2*n) + 6*lambda_2**n*n - lambda_2**n + n - 1)/(n**2*(1 - lambda_2)**2*(S - 1)**2)",
+        "(S - 2)*(2*S*lambda_2*lambda_2**n*n - S*lambda_2*lambda_2**n + S*lambda_2 - S*lambda_2**(2*n) - 2*S*lambda_2**n*n + S*lambda_2**n - lambda_2**2*n - 6*lambda_2*lambda_2**n*n + 5*lambda_2*lambda_2**n - 5*lambda_2 + 2*lambda_2**(2*n) + 6*lambda_2**n*n - lambda_2**n + n - 1)/(n**2*(1 - S)**2*(lambda_2 - 1)**2)",
+    ],
+    ("symmetric-attention", "constant"): ["-(S - 2)*(S*p - 2*S + 2)/(S*p*(1 - S)**2)"],
+    ("symmetric-attention", "jump"): ["4*e**4*sigma_e*sigma_w*w**2*(S - 2)/(1 - S)**2"],
 }
 
 

@@ -113,7 +113,7 @@ def _rules(chapter: Chapter, second: Chapter) -> None:
     chapter.add(
         "escapes",
         "With $\\tau B<0$ and $f>0$ an orbit moves to larger $z$ and smaller $\\rho$, until it meets the parabola $z=\\rho^2$, which is $e=0$, or $\\rho\\to-\\infty$ "
-        "at a zero of $\\psi$, and $f=0$ before. By Sturm's theorem $\\psi$ has a zero ahead iff $z\\le a_1$, the first zero of "
+        "at a zero of $\\psi$, and $f=0$ before. By Sturm's theorem $\\psi$ has a zero ahead iff $z\\le z_1$, the first zero of "
         "$\\mathrm{Ai}$, or $\\rho<\\mathrm{Ai}'/\\mathrm{Ai}$. ",
         r"\text{global for } w>0,\ \kappa^*<0 \text{ iff}", escapes, None,
         Check("orbits of networks with linear attention, integrated in arc length with numerical gradients (double precision)", cases=falling,

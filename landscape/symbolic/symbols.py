@@ -70,7 +70,7 @@ difference = Symbol("m", real=True)
 airy_argument = Symbol("z", real=True)
 far = Symbol("x", positive=True)
 reach = Symbol("R", real=True)
-first_zero = Symbol("a_1", real=True)
+first_zero = Symbol("z_1", real=True)
 second_invariant, lower_end, upper_end = (Symbol(name, real=True) for name in ("J", "J_1", "J_2"))  # of a start; at the ends ∓R
 excess = Symbol("X", real=True)  # E - E_sad
 slope_factor = Symbol("B", real=True)  # 1 + 2w|w|
@@ -123,3 +123,13 @@ beyond = Symbol("zeta", real=True)
 slope_constants = tuple(Symbol(f"a_{n}", positive=True) for n in range(4))
 height = Symbol("m", positive=True)
 rise = Symbol("Delta_u", real=True)
+
+# S symbols at the corners of a simplex: which hidden units a symbol opens (1: its own, -1: those of all others), the product
+# w_1 w_2, the number of open units on the plateau, the size of a class of symbols with one embedding; the sums of the logits
+# of each symbol after itself and of all logits; λ_2 to the n.
+own = Symbol("sigma_x", real=True)
+mixed = Symbol("m", real=True)
+open_units = Symbol("h_S", positive=True)
+together = Symbol("s", positive=True)
+own_logits = Symbol("ell_own", real=True)
+all_logits = Symbol("ell_all", real=True)
