@@ -29,9 +29,8 @@ def attention_invariant(gap: Chapter, sets: Chapter, canonical: Chapter, invaria
         "A flow in three dimensions needs two invariants for its orbits to be known. Besides [$E$](attention-critical-sets.md#5-e) there "
         "is $J$: the orbits in $(e,a)$ do not depend on $w$, and obey a Riccati equation that Airy's functions solve. "
         "$u=e^2$, $m=u-4a^2$.",
-        settles="*Claim*: with attention the flow has a conserved energy, whose level sets the paper draws (Figure 2 of the paper). "
-        "*Settled*: one energy leaves the orbits open in three dimensions. *Beyond*: a second invariant, so that every orbit "
-        "is known, for every chain.",
+        settles="*Claim*: none; summary and replies have no second invariant. *Settled*: one energy leaves the orbits open in three "
+        "dimensions. *Beyond*: with $J$ every orbit is known, for every chain.",
     )
     kappa_e, _, kappa_a = sets["gap_gradient"]
     square = e**2 - 4 * a**2

@@ -33,7 +33,7 @@ def symmetric_attention(closure: Chapter, gap: Chapter) -> Chapter:
         "Linear attention on the [ansatz](symmetric-closure.md): $W_Q,W_K,W_V,W_O$ are $g_Q,\\dots,g_O$ times the identity on the span of the simplex, so that the stream "
         "$e\\,u_{x_n}$ gets $\\frac{g_Qg_Kg_Vg_O}{\\sqrt d}\\,e^3A_n$ with $A_n=\\frac1n\\sum_{i\\le n}\\langle u_{x_n},u_{x_i}\\rangle u_{x_i}$. For two symbols $A_n=u_{x_n}$ always. For more "
         "it depends on how often each symbol came. $\\lambda_2=1-pS/(S-1)$ is the second eigenvalue of the chain; all means are given $x_n=x$.",
-        settles="*Claim*: linear attention multiplies the stream by a factor (Eq. 45, for two symbols). *Settled*: with more symbols "
+        settles="*Claim*: linear attention multiplies the stream by a factor (Eq. 45, for two symbols; authors). *Settled*: with more symbols "
         "that is true in expectation, and in the limit of long sequences only. *Beyond*: the error, of order $n^{-1/2}$, and local "
         "minima on the surface where the factor is zero.",
     )

@@ -30,7 +30,7 @@ def tangent(chapter: Chapter) -> None:
         "$\\ell_{\\text{all}}=\\sum_{xy}\\ell_{xy}$; here it is $\\frac{\\varphi_1}{S-1}\\sum_x\\langle\\tilde{\\mathbf e}_x,F(\\mathbf e_x)\\rangle$ with "
         "$F(y)=y+W_2\\max(W_1y,0)$, for any weights. As $F-1$ changes by at most $\\|W_1\\|\\|W_2\\|$ (spectral norms) times what $y$ changes by, "
         "**for $p>p_c$ no weights with $\\|W_1\\|\\|W_2\\|\\le1$ have a loss below $\\log S$, for any $S$, $d$, $r$, embedding, bias and one position vector. Without the MLP "
-        "the unigram loss is the global minimum above $p_c$.** On the ansatz $\\|W_1\\|\\|W_2\\|=|m|/(S-1)$, so the bound is sharp: beyond it the plateau is [unstable](#5-edges). It also proves the local minima of [step 4](#4-offset) with "
+        "the unigram loss is the global minimum above $p_c$.** On the ansatz $\\|W_1\\|\\|W_2\\|=|m|/(S-1)$, so the bound is sharp: beyond it the plateau is [unstable](symmetric-stability.md#5-edges). It also proves the local minima of [step 4](symmetric-stability.md#4-offset) with "
         "$m<0$; for $m\\ge0$ write $W_2=cW_1^\\top+\\Delta$ with $c\\ge0$: $\\sum_x\\langle\\tilde{\\mathbf e}_x,cW_1^\\top\\max(W_1\\mathbf e_x,0)\\rangle\\ge0$, and $\\Delta$ is small near the ansatz.",
         r"\frac d{dt}L(t\ell)\Big|_{t=0}", rate, cancelled(expand(total - rate)),
         Check("numerical derivative of the cross-entropy along generic logits of 3 and 5 symbols", cases=range(len(LAWS)), values=_logit_sums, reference=_along_logits),
@@ -72,7 +72,7 @@ def classes(chapter: Chapter) -> None:
         "class_loss",
         "Give the symbols of a class one embedding, other classes others. Permutations within classes keep this, and where the model does the best it can for the classes "
         "its loss is critical among them, hence critical in the full model: a plateau for every way of taking the symbols together that the weights can tell apart. Its loss is the mean "
-        "over symbols of this, for a class of $s$; with $s=S$ it is $\\log S$, with $s=1$ throughout the bigram loss. **At $S=5$, $p=0.95$: 1.5420 for classes of 2, 1, 1, 1; 1.5687 for 2, 2, 1 and "
+        "over symbols of this, for a class of $s$; with $s=S$ it is $\\log S$, with $s=1$ throughout the bigram loss. **At $S=5$, $p=0.95$: 1.5421 for classes of 2, 1, 1, 1; 1.5687 for 2, 2, 1 and "
         "1.5649 for 3, 1, 1, the plateaus of rank two; 1.5873 for 4, 1; 1.5915 for 3, 2.** A simplex of $C$ classes has rank $C-1$.",
         r"H(s)", entropy, cancelled(best - inside / together),
         Check("minimisation of the cross-entropy after a symbol of the class over the common logit of the class", cases=[(*law, s) for law in LAWS for s in (1, 2, law[0])],

@@ -252,7 +252,7 @@ def _offset(chapter: Chapter, gap: Chapter) -> None:
     result = Matrix([unit_curvature * (1 + tidy(mixed / states * value)) for value in (of_differences, of_sum, 0)])
     chapter.add(
         "offset",
-        "With all embeddings shifted by a vector that opens the units of $k$ corners, the plateau is [off its kinks](#2-off-kinks) and $W_2DW_1=\\frac mS\\sum_{\\text{open}}u_ju_j^\\top$: "
+        "With all embeddings shifted by a vector that opens the units of $k$ corners, the plateau is [off its kinks](symmetric-stability.md#2-off-kinks) and $W_2DW_1=\\frac mS\\sum_{\\text{open}}u_ju_j^\\top$: "
         "curvatures along differences of the $k$ corners, along their sum, and across them. **Nothing is outside their range:** "
         "$0\\le\\sum_{xj}\\tilde v_{xj}\\max(v_{xj},0)\\le\\sum\\tilde v_{xj}^2=\\frac S{S-1}\\|\\tilde{\\mathbf E}_\\parallel\\|^2$, since $\\max(\\cdot,0)$ rises with slopes from 0 to 1, "
         "so the form of the kink is $\\frac{\\varphi_1}{S-1}\\|\\tilde{\\mathbf E}\\|^2$ times a number between 1 and $1+\\frac m{S-1}$; for $S\\ge3$ both ends are taken, as shifts cost nothing. "
