@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from landscape.files import write_text
-from validation.claims import CLAIMS, Arms, Claim, Findings, Step
+from validation.claims import CLAIMS, Arms, Claim, Findings, Predicted, Step
 
 RESULTS = Path("validation") / "results"
+SHOWN = 6  # findings named in a row of the table of claims
 TITLE = "What real trainings say"
 INTRODUCTION = (
     "Each experiment stated its prediction, horizon, criterion of success and tolerance before it trained. What failed is called refuted. "
@@ -72,28 +73,39 @@ def outcomes(folder: Path) -> dict[str, dict]:
 
 def decided(claim: Claim, found: dict[str, dict]) -> tuple[str, str]:
     """The verdict on a claim, and what it rests on; "not run" where an experiment is missing."""
-    if isinstance(claim.decided_by[0], Step):
-        links = ", ".join(f"[step](../../derivations/{step.address})" for step in claim.decided_by)
-        return "derived", links
+    steps = [each for each in claim.decided_by if isinstance(each, Step)]
+    if steps:
+        links = ", ".join(f"[{step.address.split('#')[1].partition('-')[2].replace('-', ' ')}](../../derivations/{step.address})" for step in steps)
+        return "disproved" if any(step.disproves for step in steps) else "derived", links
     borne, of, seen = 0, 0, []
     for each in claim.decided_by:
         if each.experiment not in found:
-            return "not run", f"`{each.experiment}`"
+            return "not run", _link(each.experiment)
         count, total, words = _counted(each, found[each.experiment])
         if total == 0:
-            return "not run", f"`{each.experiment}`, in full"
+            return "not run", f"{_link(each.experiment)}, in full"
         borne, of = borne + count, of + total
         seen.append(words)
     word = "confirmed" if borne == of else "refuted" if borne == 0 else f"in part: {borne} of {of}"
-    return word, "; ".join(dict.fromkeys(seen)) + (f". {borne} of {of} runs" if isinstance(claim.decided_by[0], Arms) else "")
+    unit = "findings" if isinstance(claim.decided_by[0], Findings) else "runs"
+    return word, "; ".join(dict.fromkeys(seen)) + f". {borne} of {of} {unit}"
 
 
-def _counted(each: Findings | Arms, outcome: dict) -> tuple[int, int, str]:
-    name = f"`{each.experiment}`"
+def _link(experiment: str) -> str:
+    return f"[`{experiment}`](#{experiment})"
+
+
+def _counted(each: Findings | Arms | Predicted, outcome: dict) -> tuple[int, int, str]:
+    name = _link(each.experiment)
     if isinstance(each, Findings):
         rows = [row for row in outcome["findings"] if each.contains in row["statement"]]
-        return sum(row["passed"] != each.refuted for row in rows), len(rows), f"{name}: " + ", ".join(row["observed"] for row in rows[:6])
-    rows = [row for row in outcome["verdicts"] if all(text in row["arm"] for text in each.contains)]
+        seen = ", ".join(row["observed"] for row in rows[:SHOWN]) + (", …" if len(rows) > SHOWN else "")
+        return sum(row["passed"] != each.refuted for row in rows), len(rows), f"{name}: {seen}"
+    lacks = getattr(each, "lacks", ())
+    rows = [row for row in outcome["verdicts"] if all(text in row["arm"] for text in each.contains) and not any(text in row["arm"] for text in lacks)]
+    if isinstance(each, Predicted):
+        counts = [row["predictors"][each.predictor] for row in rows]
+        return sum(row["right"] for row in counts), sum(row["decided"] for row in counts), name
     count = sum(row["agree"] if each.ended is None else row["observed"].get(each.ended, 0) for row in rows)
     return count, sum(row["runs"] for row in rows), name
 
@@ -151,7 +163,7 @@ def page(folder: Path, figures: Path) -> list[Block]:
     found = outcomes(folder)
     claims = claims_table(found)
     words = [row[2].split(":")[0] for row in claims.rows]
-    counts = ", ".join(f"{words.count(word)} {word}" for word in ("confirmed", "derived", "in part", "refuted", "not run") if word in words)
+    counts = ", ".join(f"{words.count(word)} {word}" for word in ("confirmed", "derived", "in part", "refuted", "disproved", "not run") if word in words)
     blocks: list[Block] = [
         Heading(1, TITLE), Paragraph(INTRODUCTION), Heading(2, "Claims and doubts"), Paragraph(f"Of {len(words)} claims of the authors and doubts of the reviewers: {counts}."), claims,
     ]
@@ -192,7 +204,7 @@ def page_html(blocks: Iterable[Block]) -> str:
     parts = [f"<!doctype html><html lang=en><meta charset=utf-8><title>{TITLE}</title><style>{STYLE}</style><body>"]
     for block in blocks:
         if isinstance(block, Heading):
-            parts.append(f"<h{block.level}>{_inline(block.text)}</h{block.level}>")
+            parts.append(f'<h{block.level} id="{html.escape(block.text)}">{_inline(block.text)}</h{block.level}>')
         elif isinstance(block, Paragraph):
             parts.append(f"<p>{_inline(block.text)}</p>")
         elif isinstance(block, Image):
@@ -206,9 +218,9 @@ def page_html(blocks: Iterable[Block]) -> str:
 
 
 def _inline(text: str) -> str:
-    """Code, bold type and the words of links, in HTML."""
+    """Code, bold type and links, in HTML."""
     text = html.escape(text, quote=False)
-    for pattern, form in ((r"`([^`]*)`", r"<code>\1</code>"), (r"\*\*([^*]+)\*\*", r"<b>\1</b>"), (r"\[([^\]]*)\]\([^)]*\)", r"\1")):
+    for pattern, form in ((r"`([^`]*)`", r"<code>\1</code>"), (r"\*\*([^*]+)\*\*", r"<b>\1</b>"), (r"\[([^\]]*)\]\(([^)]*)\)", r'<a href="\2">\1</a>')):
         text = re.sub(pattern, form, text)
     return text
 

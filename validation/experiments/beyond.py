@@ -11,6 +11,7 @@ import torch
 from landscape.chains import BinaryChain
 from validation.experiments.base import Arm, Experiment, Outcome
 from validation.experiments.curves import draw_curves
+from validation.experiments.verdicts import Finding
 from validation.second_order import SecondOrderChain
 from validation.starts import EveryRun, GaussianStart, canonical_, gaussian_
 from validation.training import SGD, AdamW, Schedule
@@ -46,6 +47,7 @@ class GuidelineStart(EveryRun):
         canonical_(model, *point, attention_std=self.std, generator=generator)
 
 
+TOLERANCE = 0.1  # of the unigram-bigram difference, as for limits
 STARTS = {"N(0, 0.02)": GaussianStart(0.02), "guideline": GuidelineStart()}
 
 
@@ -70,6 +72,18 @@ def summary(outcome: Outcome) -> dict:
     }
 
 
+def findings(outcome: Outcome) -> list[Finding]:
+    """Whether the guideline comes to the bigram loss or below it (a chain of order two allows that), beside N(0, 0.02)."""
+    found = []
+    for plain, guided in zip(outcome.arms[::2], outcome.arms[1::2]):
+        floor = plain.chain.bigram_loss + TOLERANCE * (plain.chain.unigram_loss - plain.chain.bigram_loss)
+        reached = [[result["held_out"][-1] <= floor for result in outcome.results[arm.name]] for arm in (plain, guided)]
+        seen = f"{sum(reached[1])} of {len(reached[1])}, from N(0, 0.02) {sum(reached[0])} of {len(reached[0])}"
+        kind = guided.name.replace(", guideline", "")
+        found.append(Finding(f"the guideline reaches the bigram loss or below: {kind}", "in every run", seen, all(reached[1])))
+    return found
+
+
 def draw(outcome: Outcome, folder: Path) -> list[Path]:
     """Loss curves of every arm."""
     return draw_curves(outcome, folder, "Beyond the theory: nothing was predicted")
@@ -86,4 +100,5 @@ EXPERIMENT = Experiment(
     runs=lambda quick: 3 if quick else 6,
     draw=draw,
     summary=summary,
+    findings=findings,
 )
