@@ -14,6 +14,8 @@ import torch
 import landscape
 from landscape.files import write_text
 
+PREFIX = "run-"  # of the files of runs
+
 
 class DamagedRecordWarning(UserWarning):
     """A record could not be read back; its run is done again."""
@@ -39,7 +41,7 @@ def versions() -> dict[str, str]:
 
 def path_of(folder: Path, settings: dict) -> Path:
     """The file of a run: no two settings share one."""
-    return Path(folder) / f"run-{digest(settings)[:20]}.json"
+    return Path(folder) / f"{PREFIX}{digest(settings)[:20]}.json"
 
 
 def save(folder: Path, settings: dict, result: dict) -> Path:

@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from landscape.files import write_text
+from validation import records
 from validation.claims import CLAIMS, Arms, Claim, Findings, Predicted, Step
 
 RESULTS = Path("validation") / "results"
+OUTCOME = {"name", "prediction", "horizon", "success", "tolerance", "verdicts", "findings"}  # what a file of an outcome has
+VERDICT = {"arm", "predicted", "observed", "runs", "agree", "interval", "passed", "below_bigram"}
 SHOWN = 6  # findings named in a row of the table of claims
 TITLE = "What real trainings say"
 INTRODUCTION = (
@@ -49,23 +52,39 @@ class Image:
 Block = Heading | Paragraph | Table | Image
 
 
-def outcomes(folder: Path) -> dict[str, dict]:
-    """Outcomes of a folder by the name of their experiment: NAME.json in it, or NAME/outcome.json.
+def outcome_files(folder: Path) -> dict[str, Path]:
+    """Files of the outcomes of a folder by the name of their experiment: NAME.json in it, NAME/outcome.json, or its own outcome.json.
 
     Raises
     ------
     ValueError
-        If there is none, or a file is not an outcome.
+        If there is none, a file is not an outcome, or two are of one experiment.
     """
     found = {}
-    for path in sorted([*folder.glob("*.json"), *folder.glob("*/outcome.json")]):
-        data = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(data, dict) or not {"name", "prediction", "verdicts", "findings"} <= data.keys():
-            raise ValueError(f"{path} is not the outcome of an experiment")
-        found[data["name"]] = data
+    tables = [path for path in folder.glob("*.json") if not path.name.startswith(records.PREFIX)]
+    for path in sorted([*tables, *folder.glob("*/outcome.json")]):
+        name = _read(path)["name"]
+        if name in found:
+            raise ValueError(f"{found[name]} and {path} are both the outcome of {name}")
+        found[name] = path
     if not found:
         raise ValueError(f"no outcomes in {folder}")
     return dict(sorted(found.items()))
+
+
+def outcomes(folder: Path) -> dict[str, dict]:
+    """Outcomes of a folder by the name of their experiment (see `outcome_files`)."""
+    return {name: _read(path) for name, path in outcome_files(folder).items()}
+
+
+def _read(path: Path) -> dict:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if OUTCOME <= data.keys() and all(VERDICT <= row.keys() for row in data["verdicts"]):
+            return data
+    except (ValueError, AttributeError, TypeError):
+        pass
+    raise ValueError(f"{path} is not the outcome of an experiment")
 
 
 # --- claims --------------------------------------------------------------------------------------------------
@@ -122,7 +141,7 @@ def claims_table(found: dict[str, dict]) -> Table:
 # --- experiments ------------------------------------------------------------------------------------------------
 
 
-def section(outcome: dict, figure: Path) -> list[Block]:
+def section(outcome: dict, figure: Path | None) -> list[Block]:
     """One experiment: prediction, arms, findings, figure, command."""
     def words(counts):
         return ", ".join(f"{count} {word}" for word, count in counts.items()) or "nothing"
@@ -134,19 +153,22 @@ def section(outcome: dict, figure: Path) -> list[Block]:
         )
         for row in outcome["verdicts"]
     )
+    command = outcome.get("command", f"python -m validation run {outcome['name']}")
+    partial = " Only the quick variant was run: fewer arms and runs." if "--quick" in command.split() else ""
     blocks: list[Block] = [
-        Heading(2, outcome["name"]), Paragraph(f"**Predicted.** {outcome['prediction']}"),
+        Heading(2, outcome["name"]), Paragraph(f"**Predicted.** {outcome['prediction']}{partial}"),
         Paragraph(f"**Horizon.** {outcome['horizon']} **Success.** {outcome['success']} **Tolerance.** {outcome['tolerance']}"),
-        Table(("arm", "predicted", "seen", "runs", "as predicted [95 %]", "verdict"), arms),
     ]
+    if arms:
+        blocks.append(Table(("arm", "predicted", "seen", "runs", "as predicted [95 %]", "verdict"), arms))
     if outcome["findings"]:
         rows = tuple((row["statement"], row["tolerance"], row["observed"], verdict(row)) for row in outcome["findings"])
         blocks.append(Table(("finding", "wanted", "seen", "verdict"), rows))
     below = sum(row["below_bigram"] for row in outcome["verdicts"])
     blocks.append(Paragraph(
-        f"{below} runs with a held-out loss more than 4 standard errors below the floor. Again: `{outcome.get('command', 'python -m validation run ' + outcome['name'])}`"
+        f"{below} runs with a held-out loss more than 4 standard errors below the floor. Again: `{command}`"
     ))
-    if figure.exists():
+    if figure:
         blocks.append(Image(figure, outcome["name"]))
     return blocks
 
@@ -158,9 +180,10 @@ def verdict(row: dict) -> str:
     return "**refuted**"
 
 
-def page(folder: Path, figures: Path) -> list[Block]:
-    """The whole report."""
-    found = outcomes(folder)
+def page(folder: Path, figures: Path | None = None) -> list[Block]:
+    """The whole report, with the figures beside the outcomes, or else those of the folder `figures`."""
+    files = outcome_files(folder)
+    found = {name: _read(path) for name, path in files.items()}
     claims = claims_table(found)
     words = [row[2].split(":")[0] for row in claims.rows]
     counts = ", ".join(f"{words.count(word)} {word}" for word in ("confirmed", "derived", "in part", "refuted", "disproved", "not run") if word in words)
@@ -168,8 +191,8 @@ def page(folder: Path, figures: Path) -> list[Block]:
         Heading(1, TITLE), Paragraph(INTRODUCTION), Heading(2, "Claims and doubts"), Paragraph(f"Of {len(words)} claims of the authors and doubts of the reviewers: {counts}."), claims,
     ]
     for name, outcome in found.items():
-        beside = folder / name / f"{name}.png"
-        blocks += section(outcome, beside if beside.exists() else figures / f"{name}.png")
+        homes = [files[name].parent, *([figures] if figures else [])]
+        blocks += section(outcome, next((home / f"{name}.png" for home in homes if (home / f"{name}.png").exists()), None))
     return blocks
 
 
@@ -188,8 +211,13 @@ def markdown(blocks: Iterable[Block], folder: Path) -> str:
             parts.append(f"![{block.text}]({Path(os.path.relpath(block.path, folder)).as_posix()})")
         else:
             lines = [block.head, tuple("---" for _ in block.head), *block.rows]
-            parts.append("\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines))
+            parts.append("\n".join("| " + " | ".join(_cell(text) for text in line) + " |" for line in lines))
     return "\n\n".join(parts) + "\n"
+
+
+def _cell(text: str) -> str:
+    """Text that stays in its cell of a Markdown table."""
+    return re.sub("<(?=[A-Za-z/!])", "&lt;", " ".join(text.split()).replace("|", "\\|"))
 
 
 STYLE = (
@@ -225,8 +253,9 @@ def _inline(text: str) -> str:
     return text
 
 
-def write(folder: Path, figures: Path = Path("figures")) -> list[Path]:
-    """Write report.md and report.html beside the outcomes of a folder."""
+def write(folder: Path) -> list[Path]:
+    """Write report.md and report.html beside the outcomes of a folder; the figures of the committed ones are in figures/."""
+    figures = Path("figures") if folder == RESULTS else None
     blocks = page(folder, figures)
     paths = [folder / "report.md", folder / "report.html"]
     write_text(paths[0], markdown(blocks, folder))

@@ -75,6 +75,22 @@ def test_what_is_no_outcome_is_refused(content, tmp_path):
     assert refused.exit_code == 2 and "'DIR'" in refused.output and not (tmp_path / "report.md").exists()
 
 
+def test_the_folder_of_one_experiment_a_quick_run_and_text_that_is_no_table(tmp_path):
+    words = outcome("one") | {"command": "python -m validation run one --quick", "verdicts": []}
+    words["findings"][0]["statement"] = "first\nsecond <b> | third"
+    (tmp_path / "outcome.json").write_text(json.dumps(words))
+    (tmp_path / "run-0123456789abcdef.json").write_text("{}")  # a record of a run
+    (tmp_path / "one.png").write_bytes(b"\x89PNG picture")
+    report.write(tmp_path)
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "Only the quick variant" in text and "![one](one.png)" in text and "| arm |" not in text
+    assert "| first second &lt;b> \\| third |" in text
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "outcome.json").write_text(json.dumps(words))
+    with pytest.raises(ValueError, match="both the outcome of one"):
+        report.outcomes(tmp_path)
+
+
 def test_the_committed_page_is_that_of_the_committed_outcomes():
     written = report.markdown(report.page(COMMITTED, ROOT / "figures"), COMMITTED)
     assert (COMMITTED / "report.md").read_text(encoding="utf-8") == written
