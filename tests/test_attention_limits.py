@@ -119,6 +119,31 @@ def test_without_attention_margins_are_close_to_the_canonical_ones(chain):
     assert np.max(np.abs(one - other)[sides]) < 1e-4
 
 
+@pytest.mark.parametrize(("chain", "saved"), [(ABOVE, 0.335), (BELOW, 0.052)], ids=["above", "below"])
+def test_attention_from_zero_takes_from_the_local_basin_and_never_adds_to_it(chain, saved):
+    """The share of the canonical local basin that is global with attention, from a = 0."""
+    starts = np.random.default_rng(8).uniform(-2, 2, size=(40_000, 2))
+    canonical, attention = limit(chain, starts), limit(chain, np.column_stack([starts, np.zeros(len(starts))]), MODEL)
+    assert (attention[canonical == Label.GLOBAL] == Label.GLOBAL).all()
+    assert np.mean(attention[canonical == Label.LOCAL] == Label.GLOBAL) == pytest.approx(saved, abs=0.01)
+    parted = np.flatnonzero(canonical != attention)[:50]
+    ends = flow(chain, np.column_stack([starts[parted], np.zeros(len(parted))]), MODEL)
+    assert set(ends.words) == {"global"}
+
+
+def test_the_recommended_start_is_safe_with_attention():
+    for p in (0.05, 0.2, 0.5, 0.8, 0.95):
+        for q in (0.03, 0.3, 0.7, 0.9):
+            assert limit(BinaryChain(p, q), [(1, -1, 0), (-1, -1, 0)], MODEL).tolist() == [Label.GLOBAL] * 2
+
+
+def test_small_starts_stick_above_the_threshold():
+    starts = np.random.default_rng(9).uniform(-0.1, 0.1, size=(10_000, 3))
+    starts[0] = (0.1, -0.1, -0.1)
+    assert (limit(ABOVE, starts, MODEL) == Label.LOCAL).all()
+    assert (limit(BELOW, starts, MODEL) == Label.GLOBAL).all()
+
+
 @pytest.mark.parametrize("chain", [ABOVE, BELOW])
 def test_margin_is_positive_towards_global(chain):
     starts = np.random.default_rng(2).uniform(-2, 2, size=(3_000, 3))

@@ -154,7 +154,8 @@ def entries(name: str, dimension: int, hidden: int) -> int:
 
 
 def _array(tensor: torch.Tensor) -> np.ndarray:
-    return tensor.detach().double().cpu().numpy()
+    """The values now: a copy, in double precision too, that further training does not change."""
+    return tensor.detach().double().cpu().numpy().copy()
 
 
 def _coordinates(model: Transformer, alpha: np.ndarray) -> dict[str, np.ndarray]:

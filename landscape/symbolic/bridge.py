@@ -28,12 +28,13 @@ INTRODUCTION = (
     "that the `transverse` landscape gives, and for AdamW it is a matter of rate, width and precision.**"
 )
 
-CANONICAL, ATTENTION, REDUCED, MANIFOLD, GENERIC, SGD, ADAM = MODELS = (
-    "canonical", "attention", "reduced", "manifold", "generic", "SGD", "AdamW",
+CANONICAL, ATTENTION, UNTIED, REDUCED, MANIFOLD, GENERIC, SGD, ADAM = MODELS = (
+    "canonical", "attention", "untied", "reduced", "manifold", "generic", "SGD", "AdamW",
 )
 MEANING = {
     CANONICAL: "gradient flow in $(e,w)$, no attention.",
     ATTENTION: "gradient flow in $(e,w,a)$, linear attention.",
+    UNTIED: "gradient flow in $(e,c_h,w)$: a head $c_h$ of its own, no attention, two symbols. All other columns have a tied head.",
     REDUCED: "gradient flow in $(e,c,w_1,w_2)$: positions and both MLP matrices on their own, no attention.",
     MANIFOLD: "the full model with softmax attention, any $d$ and $r$, gradient flow from a start on the manifold of rank one. Without attention it is *reduced*.",
     GENERIC: "the same from a start off the manifold.",
@@ -47,6 +48,8 @@ _SETS, _ATTENTION_SETS, _REDUCED_SETS, _ACROSS = (
     "canonical-critical-sets", "attention-critical-sets", "reduced-critical-sets", "transverse-stability",
 )
 
+_STATES = "From three symbols on there are some, on the kink $e=0$."
+
 LANDSCAPE = (
     Statement(
         "No critical points but global minima and the plateau",
@@ -55,6 +58,7 @@ LANDSCAPE = (
             CANONICAL: cell(PROVED, Derived(_SETS, "gap_gradient_squared")),
             ATTENTION: cell(DISPROVED, Derived(_ATTENTION_SETS, "curve"), Derived(_ATTENTION_SETS, "eigenvalues_on_curve"),
                             note="There is a curve of strict saddles with $e\\ne0$."),
+            UNTIED: cell(DISPROVED, Derived("untied", "eigenvalues_on_lines"), note="On $w=-1/\\sqrt2$ there are strict saddles where the embedding or the head alone is zero."),
             REDUCED: cell(PROVED, Derived("reduced", "scaling"), note="On kinks too."),
             MANIFOLD: cell(OPEN, Derived(_ACROSS, "scaling"), note="Proved without attention, in any width."),
             GENERIC: cell(OPEN, Derived(_ACROSS, "scaling"), note="Proved without attention and with one position vector, on the manifold and off it."),
@@ -66,6 +70,7 @@ LANDSCAPE = (
         {
             CANONICAL: cell(PROVED, Derived(_SETS, "hessian_on_line"), note="Where $w<-1/\\sqrt2$."),
             ATTENTION: cell(PROVED, Derived(_ATTENTION_SETS, "hessian_on_plane"), note="Where $w<-1/\\sqrt2$."),
+            UNTIED: cell(DISPROVED, Derived("untied", "meeting_cubic"), note=_STATES),
             REDUCED: cell(PROVED, Derived(_REDUCED_SETS, "hessian_on_plateau"), note="Where $w_1c>0$ and $w_1w_2<-1$."),
             MANIFOLD: cell(PROVED, Derived(_ACROSS, "on_manifold"), note="Among points of the manifold: where $(1+\\rho_Nt)(1+A_yw_1w_2)<0$."),
             GENERIC: cell(
@@ -84,6 +89,10 @@ LANDSCAPE = (
         {
             CANONICAL: cell(PROVED, Derived(_SETS, "hessian_on_line"), note="Where $w>-1/\\sqrt2$."),
             ATTENTION: cell(PROVED, Derived(_ATTENTION_SETS, "hessian_on_plane"), note="Where $w>-1/\\sqrt2$."),
+            UNTIED: cell(
+                DISPROVED, Derived("untied", "meeting_cubic"), Ended("tying", "untied, ", "ended: global", 48, 48),
+                note=_STATES + " In training all untied runs reach the bigram loss, SGD and AdamW.",
+            ),
             REDUCED: cell(PROVED, Derived(_REDUCED_SETS, "hessian_on_plateau"), note="Where $w_1c<0$, or $w_1w_2>-1$."),
             MANIFOLD: cell(PROVED, Derived(_ACROSS, "on_manifold"), note="Where $(1+\\rho_Nt)(1+A_yw_1w_2)>0$."),
             GENERIC: cell(PROVED, Derived(_ACROSS, "on_manifold"), Derived(_ACROSS, "embedding"), note="In every direction of the full model, and next to small weights whatever they are."),
@@ -106,6 +115,7 @@ LANDSCAPE = (
         {
             CANONICAL: cell(PROVED, Derived(_SETS, "hessian_on_optimum")),
             ATTENTION: cell(PROVED, Derived("canonical-derivatives", "hessian"), note="$L''=\\varphi''\\nabla\\kappa\\nabla\\kappa^\\top$ there, for every gap."),
+            UNTIED: cell(PROVED, Derived("untied", "hessian_on_optimum")),
             REDUCED: cell(PROVED, Derived("reduced", "gradient"), note="For the same reason."),
             GENERIC: cell(PROVED, Derived(_ACROSS, "nullity_of_optimum"), Verified("tests/validation/test_hessian.py", "test_global_minima_are_flat_across_the_manifold"),
                           note="Shown on the manifold without attention: nothing pulls back to it."),
@@ -134,7 +144,9 @@ DYNAMICS = (
         "The flow conserves a quantity, whatever the chain.",
         {
             CANONICAL: cell(PROVED, Derived("canonical-invariant", "E"), note="$E=e^2-G(w)$: every orbit is a level set."),
-            ATTENTION: cell(PROVED, Derived(_ATTENTION_SETS, "E"), note="$e^2-2a^2-G(w)$."),
+            ATTENTION: cell(PROVED, Derived(_ATTENTION_SETS, "E"), Derived("attention-invariant", "J"),
+                            note="Two: $e^2-2a^2-G(w)$, and $J$ in Airy's functions, which together determine the orbit."),
+            UNTIED: cell(PROVED, Derived("untied", "difference"), Derived("untied", "E"), note="Two: $e^2-c_h^2$ and $e^2+c_h^2-G(w)$."),
             REDUCED: cell(PROVED, Derived("reduced", "balance"), Derived("reduced", "slice_left"), note="$w_1^2-w_2^2$. The canonical $E$ is lost: it needs $c=-e/2$."),
             MANIFOLD: cell(PROVED, Derived("exact-reduction", "balance_on_manifold"), note="$w_1^2-w_2^2$, $O^2-V^2$, $Q^2-K^2$."),
             GENERIC: cell(PROVED, Derived("exact-reduction", "balance"), note="The same for each hidden unit, and as matrices for the attention."),
@@ -213,7 +225,14 @@ PREDICTIONS = (
         "A start on the canonical slice ends where the exact rule for $(e,w)$ says.",
         {
             CANONICAL: cell(PROVED, Derived("canonical-limits", "reaches_optimum"), Derived("canonical-limits", "reaches_local_minimum")),
-            ATTENTION: cell(OPEN, note="At $a=0$ attention does not stay zero."),
+            ATTENTION: cell(
+                DISPROVED, Derived("attention-limits", "reaches_local_minimum"),
+                Verified("tests/test_attention_limits.py", "test_attention_from_zero_takes_from_the_local_basin_and_never_adds_to_it"),
+                note="From $a=0$ attention does not stay zero. What the map calls global is global; of what it calls local attention saves a part, "
+                "about a third for $p+q>1$ and a twentieth for $p+q<1$ in the box $|e|,|w|\\le2$.",
+            ),
+            UNTIED: cell(DISPROVED, Derived("untied", "reaches_optimum"), Derived("untied", "planes_end_in_saddles"),
+                         note="From $c_h=e$ exactly a part of what the map calls local ends in saddles; all else is global."),
             REDUCED: cell(DISPROVED, Derived(_REDUCED_SETS, "threshold_below"), Derived(_REDUCED_SETS, "threshold_above"), Verified("tests/test_reduced.py", "test_thresholds_of_the_canonical_slice"),
                           note="The boundary is elsewhere, and depends on the sign of $e$ and on the number of positions."),
             GENERIC: cell(DISPROVED, Derived(_ACROSS, "on_manifold"), note="For $p+q<1$ there is no trap to fall into."),
@@ -236,6 +255,9 @@ PREDICTIONS = (
         "For $p+q>1$ a start with all weights from $N(0,0.02^2)$ stays at the unigram loss.",
         {
             CANONICAL: cell(PROVED, Derived("canonical-limits", "reaches_local_minimum"), note="From every $|e|<1$, $|w|<0.1$."),
+            ATTENTION: cell(PROVED, Derived("attention-limits", "reaches_local_minimum"),
+                            Verified("tests/test_attention_limits.py", "test_small_starts_stick_above_the_threshold"), note="From every $|e|,|w|,|a|<0.1$, but for $e=0$."),
+            UNTIED: cell(DISPROVED, Derived("untied", "reaches_optimum"), Ended("tying", "untied, N(0, 0.02)", "ended: global", 16, 16)),
             GENERIC: cell(OPEN, Derived(_ACROSS, "embedding"), note="The plateau next to such a start is a local minimum in any width; that the flow ends there is measured alone."),
             SGD: cell(MEASURED, *_gaussian("SGD 0.3", 12)),
             ADAM: cell(REFUTED, *_gaussian("AdamW 0.005", 0), note="A waiting time, which depends on the precision (see 3): at $(0.5,0.8)$ all are still there at 500 steps, and none at 1500."),
@@ -246,7 +268,9 @@ PREDICTIONS = (
         "From $(e,w)=(1,-1)$ the bigram law is reached on both sides of $p+q=1$.",
         {
             CANONICAL: cell(PROVED, Derived("canonical-limits", "reaches_optimum")),
-            ATTENTION: cell(OPEN),
+            ATTENTION: cell(PROVED, Derived("attention-limits", "reaches_optimum"), Verified("tests/test_attention_limits.py", "test_the_recommended_start_is_safe_with_attention"),
+                            note="From $a=0$."),
+            UNTIED: cell(PROVED, Derived("untied", "planes_end_in_saddles"), note="With $c_h=e$; and for every other $c_h$ but for a set of measure zero."),
             REDUCED: cell(MEASURED, Verified("tests/test_reduced.py", "test_the_recommended_start_is_safe_on_both_sides"), note="By flow, on a grid of chains and speeds; with a part across too."),
             SGD: cell(
                 REFUTED, Ended("init_comparison", "around (1, -1), SGD", "ended: global", 78, 84), Ended("init_comparison", "around (1, -1), SGD 0.3, (0.95, 0.6)", "ended: global", 6, 12),
@@ -257,7 +281,52 @@ PREDICTIONS = (
     ),
 )
 
-STATEMENTS = LANDSCAPE + DYNAMICS + PREDICTIONS
+# --- many states -----------------------------------------------------------------------------------------
+
+_STABILITY = "symmetric-stability"
+
+
+def _ended(experiment: str, word: str, arms: tuple[str, ...]) -> tuple[Ended, ...]:
+    """Arms of six runs that all ended in one way."""
+    return tuple(Ended(experiment, arm, f"ended: {word}", 6, 6) for arm in arms)
+
+
+MANY_STATES = (
+    Statement(
+        "Many states: small weights stick above (S-1)/S",
+        "On the symmetric chain of $S\\ge3$ symbols the unigram plateau next to small weights holds what comes near it for $p>(S-1)/S$, and does not below.",
+        {
+            CANONICAL: cell(PROVED, Derived(_SETS, "hessian_on_line"), note="As for two symbols."),
+            ATTENTION: cell(OPEN, Derived("symmetric-attention", "limit"), note="Attention multiplies the stream by a factor in the limit of long sequences only."),
+            GENERIC: cell(PROVED, Derived(_STABILITY, "off_kinks"), Derived(_STABILITY, "tangent"),
+                          note="But there are further plateaus, one for every way of taking symbols together, at losses between unigram and bigram."),
+            SGD: cell(
+                MEASURED, *_ended("multistate", "local", tuple(f"S = {each}, SGD" for each in ("5, d = 8, p = 1", "3, d = 8, p = 0.9", "10, d = 16, p = 1", "10, d = 4, p = 1"))),
+                *_ended("multistate", "global", tuple(f"S = {each}, SGD" for each in ("5, d = 8, p = 0.6", "3, d = 8, p = 0.3", "10, d = 16, p = 0.3"))),
+                Ended("multistate", "S = 10, d = 4, p = 0.3, SGD", "ended: local", 0, 6), Ended("multistate_init", "N(0, 0.02), p = 0.85, SGD", "ended: local", 5, 6),
+                note="Ten symbols in four dimensions leave the unigram plateau at $p=0.3$ and stop on one between. Close to the threshold, at $p=0.85$, one run of six is between.",
+            ),
+            ADAM: cell(REFUTED, Ended("multistate_init", "N(0, 0.02), p = 0.95, AdamW", "ended: local", 0, 6), note="Above the threshold runs leave the unigram plateau and stop on one between."),
+        },
+    ),
+    Statement(
+        "Many states: a start of rank S-1 at (1, -1) is safe",
+        "The start whose embeddings are the corners of a simplex reaches the bigram law on both sides of the threshold.",
+        {
+            CANONICAL: cell(PROVED, Derived("canonical-limits", "reaches_optimum")),
+            GENERIC: cell(PROVED, Derived("symmetric-closure", "symmetry"), Derived("symmetric-closure", "reaches_optimum"),
+                          note="From the start itself, whose simplex the full model keeps; next to it that is measured alone."),
+            SGD: cell(MEASURED, *_ended("multistate_init", "global", tuple(f"rank 4, (1, -1), p = {p}, SGD" for p in ("0.85", "0.95", "1")))),
+            ADAM: cell(
+                REFUTED, Ended("multistate_init", "rank 4, (1, -1), p = 0.85, AdamW", "ended: global", 2, 6),
+                *_ended("multistate_init", "global", tuple(f"rank 4, (1, -1), p = {p}, AdamW" for p in ("0.95", "1"))),
+                note="At $p=0.85$ four of six are still above the bigram loss at the end, none at the unigram loss.",
+            ),
+        },
+    ),
+)
+
+STATEMENTS = LANDSCAPE + DYNAMICS + PREDICTIONS + MANY_STATES
 
 
 def page() -> Page:

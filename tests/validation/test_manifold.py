@@ -57,6 +57,19 @@ def compared(model, chain, optimiser, of_twin, steps):
     return losses, coordinates
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_projection_is_that_of_its_moment(dtype):
+    """In double precision too it shares no memory with the weights, which training changes in place."""
+    model = on_manifold(TransformerConfig(length=16, dimension=8, hidden=32, dtype=dtype))
+    found = project(model)
+    before = {name: np.array(value) for name, value in vars(found).items()}
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.fill_(7.0)
+    for name, value in before.items():
+        assert np.array_equal(getattr(found, name), value), name
+
+
 # --- on the manifold -----------------------------------------------------------------------------------
 
 
