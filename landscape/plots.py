@@ -33,6 +33,7 @@ LINES = {
     "maxima": {"color": "#333333", "linewidth": 1.6, "linestyle": (0, (1, 1.5))},
     "half-stable saddles": {"color": "#7b3f72", "linewidth": 3.2, "linestyle": (0, (3, 1))},
 }
+SADDLE = {"marker": "D", "markersize": 6.5, "markerfacecolor": "white", "color": "black", "linestyle": "none"}
 SEPARATRIX = {"color": "black", "linewidth": 1.4, "linestyle": (0, (5, 2))}
 
 
@@ -106,12 +107,17 @@ def shade(axis, labels: np.ndarray, extent: tuple) -> None:
     axis.imshow(labels, origin="lower", extent=extent, cmap=colours, norm=norm, aspect="auto", interpolation="nearest")
 
 
-def flow(axis, portrait: Portrait, levels: int = 16) -> None:
-    """Directions of gradient flow on the level lines of the invariant, along which it runs."""
-    energy = np.ma.masked_invalid(portrait.invariant)
-    heights = contour_levels(energy, levels)
-    if len(heights):
-        axis.contour(portrait.w, portrait.e, energy, levels=heights, colors="#9a9a9a", linewidths=0.6, linestyles="solid")
+def flow(axis, portrait: Portrait, levels: int = 16, shaded: bool = False) -> None:
+    """Directions of gradient flow on the level lines of the invariant, along which it runs, over the basins if `shaded`."""
+    if shaded:
+        shade(axis, portrait.labels, (portrait.w[0], portrait.w[-1], portrait.e[0], portrait.e[-1]))
+    for rows, columns in _quarters(portrait):
+        energy = np.ma.masked_invalid(portrait.invariant[rows][:, columns])
+        heights = contour_levels(energy, levels)
+        if len(heights):
+            axis.contour(
+                portrait.w[columns], portrait.e[rows], energy, levels=heights, colors="#9a9a9a", linewidths=0.6, linestyles="solid",
+            )
     if len(portrait.arrows):
         w, e, dw, de = portrait.arrows
         axis.quiver(
@@ -120,6 +126,13 @@ def flow(axis, portrait: Portrait, levels: int = 16) -> None:
         )
     _sets(axis, portrait)
     _frame(axis, portrait)
+
+
+def _quarters(portrait: Portrait) -> list:
+    """Rows and columns that share level lines: all, or the quadrants where the invariant differs between e > 0 and e < 0."""
+    if all(name != "half-stable saddles" for name, _, _ in portrait.pieces):
+        return [(slice(None), slice(None))]
+    return [(rows, columns) for rows in (portrait.e >= 0.0, portrait.e <= 0.0) for columns in (portrait.w <= 0.0, portrait.w >= 0.0)]
 
 
 def contour_levels(values: np.ma.MaskedArray, count: int) -> np.ndarray:
@@ -135,7 +148,7 @@ def _sets(axis, portrait: Portrait) -> None:
     span = (portrait.w[0], portrait.w[-1])
     for name, low, high in portrait.pieces:
         if name == "saddle":
-            axis.plot([low], [0.0], marker="D", markersize=6.5, markerfacecolor="white", color="black", zorder=6)
+            axis.plot([low], [0.0], zorder=6, **SADDLE)
         elif max(low, span[0]) < min(high, span[1]):
             axis.plot([max(low, span[0]), min(high, span[1])], [0.0, 0.0], zorder=5, solid_capstyle="butt", **LINES[name])
     if portrait.kappa.min() < portrait.kappa_star < portrait.kappa.max():
@@ -162,22 +175,29 @@ def label_outer(axes) -> None:
         axis.set_ylabel("$e$ (embedding)")
 
 
-def legend(figure, portraits, columns: int = 4) -> None:
-    """One legend below the panels, of the regions and sets that occur in them."""
+def key(figure, entries: dict[str, dict], columns: int = 4) -> None:
+    """A legend below the panels: styles by text, of regions (with a facecolor) and of lines and points."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
+    handles = [
+        Patch(edgecolor="#777777", label=text, **style) if "facecolor" in style else Line2D([], [], label=text, **style)
+        for text, style in entries.items()
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, fontsize=8, frameon=False)
+
+
+def legend(figure, portraits, columns: int = 4) -> None:
+    """One legend below the panels, of the regions and sets that occur in them."""
     present = set().union(*(np.unique(portrait.labels).tolist() for portrait in portraits))
     pieces = {name for portrait in portraits for name, _, _ in portrait.pieces}
-    handles = [Patch(facecolor=REGIONS[label], edgecolor="#777777", label=text)
-               for label, text in REGION_NAMES.items() if label.value in present]
-    handles.append(Line2D([], [], label="global minima", **LINES["global minima"]))
-    handles += [Line2D([], [], label=name, **LINES[name]) for name in LINES if name in pieces - {"global minima"}]
+    entries = {text: {"facecolor": REGIONS[label]} for label, text in REGION_NAMES.items() if label.value in present}
+    entries |= {name: style for name, style in LINES.items() if name in pieces | {"global minima"}}
     if "saddle" in pieces:
-        handles.append(Line2D([], [], marker="D", markerfacecolor="white", color="black", linestyle="none", label="saddle"))
+        entries["saddle"] = SADDLE | {"markersize": 6.0}
     if any(len(portrait.separatrix) for portrait in portraits):
-        handles.append(Line2D([], [], label="separatrix", **SEPARATRIX))
-    figure.legend(handles=handles, loc="outside lower center", ncols=columns, fontsize=8, frameon=False)
+        entries["separatrix"] = SEPARATRIX
+    key(figure, entries, columns)
 
 
 # --- any landscape ---------------------------------------------------------------------------------------
@@ -269,17 +289,14 @@ def convergence_times(figure, axis, found: LabelMap, label: str = "flow time unt
 
 def region_legend(figure, *maps: LabelMap) -> None:
     """One legend of the regions and kinds of sets that occur in maps."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
     names = REGION_NAMES | {Label.MAXIMUM: "at a maximum", Label.UNDECIDED: "undecided", Label.INVALID: "not a valid start"}
     present = set().union(*(np.unique(found.labels).tolist() for found in maps))
-    handles = [Patch(facecolor=REGIONS[label], edgecolor="#777777", label=text) for label, text in names.items() if label.value in present]
+    entries = {text: {"facecolor": REGIONS[label]} for label, text in names.items() if label.value in present}
     kinds = {kind for found in maps for kind, _ in found.sets}
-    handles += [Line2D([], [], linestyle="none", label=kind, **style) for kind, style in POINTS.items() if kind in kinds]
+    entries |= {kind: {"linestyle": "none", **style} for kind, style in POINTS.items() if kind in kinds}
     if any(len(found.curve) for found in maps):
-        handles.append(Line2D([], [], label="canonical separatrix", **SEPARATRIX))
-    figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+        entries["canonical separatrix"] = SEPARATRIX
+    key(figure, entries)
 
 
 def paths(axis, tracks: list[Track], names, levels: tuple) -> None:

@@ -11,6 +11,7 @@ from landscape import plots
 FIGURES = {
     "phase_portrait_symmetric": "phase_portraits",
     "phase_portrait": "phase_portraits",
+    "phase_portrait_states": "many_states",
     "five_states": "five_states",
     "convergence_times": "times",
     "arrival_times": "arrival",
