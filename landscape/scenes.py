@@ -14,9 +14,22 @@ import numpy as np
 LIFT = 0.025  # of the box: by how much lines are nearer to the eye than the facets they lie on
 SLIVER = 0.02  # of the median area: smaller facets are not painted
 HEAD = 0.055  # length of the heads of arrows
-ZOOM = 0.92  # leaves room for the labels
+ZOOM = 1.05  # of the picture in its panel
 LIGHT = np.array([-0.3, -0.5, 0.8])
 SHADE = 0.28  # how much darker a facet is that the light does not meet
+
+
+def new_figure(rows: str, width: float, height: float, spaces: str, **options):
+    """A figure of panels named by letters, as in "AB;CD"; those in `spaces` are three-dimensional.
+
+    Returns the figure and its axes by letter; `options` are those of `Figure.subplot_mosaic`.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.subplot_mosaic(rows, per_subplot_kw={name: {"projection": "3d"} for name in spaces}, **options)
 
 
 class Scene:
@@ -40,13 +53,13 @@ class Scene:
         self._scale = np.ptp(self.box, axis=1) / self.aspect
         self._towards = eye * self._scale
 
-    def surface(self, facets, color: str) -> None:
+    def surface(self, facets, color: str, lift: float = 0.0) -> None:
         """Add polygons, each an array (k, 3), cut off at the box and shaded."""
         inside = [polygon for facet in facets if len(polygon := _cut(facet, self.box)) > 2]
         areas = np.array([np.linalg.norm(self._normal(polygon)) for polygon in inside])
         kept = [polygon for polygon, area in zip(inside, areas) if area > SLIVER * np.median(areas)]
         if kept:
-            self.parts.append((kept, self._shaded(kept, color), 0.4))
+            self.parts.append(([polygon + lift * LIFT * self._towards for polygon in kept], self._shaded(kept, color), 0.6))
 
     def line(self, points, color: str, linewidth: float = 1.5, lift: float = 1.0, head: float | None = None) -> None:
         """Add a curve of shape (n, 3), in pieces; what is outside the box or not finite is left out.

@@ -16,6 +16,7 @@ FIGURES = {
     "convergence_times": "times",
     "arrival_times": "arrival",
     "reduced_basins": "reduced_basins",
+    "attention_flow": "attention_flow",
 }
 
 FORMATS = ("png", "pdf")
