@@ -4,11 +4,12 @@ import hashlib
 import json
 
 import pytest
+import sympy
 from conftest import ROOT
 from mutants import equivalent, sign_mutants
 
 from landscape import derive
-from landscape.symbolic import render
+from landscape.symbolic import render, symbols
 from landscape.symbolic.steps import entries_of
 
 
@@ -19,6 +20,13 @@ def test_every_step_holds(chapters):
 
 def test_what_is_committed_is_what_derive_writes(chapters):
     assert derive.differing(ROOT, derive.all_files(chapters)) == []
+
+
+def test_every_name_has_one_set_of_assumptions():
+    found = {}
+    for symbol in vars(symbols).values():
+        if isinstance(symbol, sympy.Symbol):
+            assert found.setdefault(symbol.name, symbol) == symbol, symbol.name
 
 
 def test_every_chapter_is_checked_on_both_sides_of_the_threshold(chapters):
