@@ -65,23 +65,12 @@ def test_ends_are_where_j_says():
 
 @pytest.mark.parametrize("chain", [ABOVE, BELOW])
 def test_exact_limits_are_those_of_flows(chain):
-    """Of the issue's 20,000 starts, 3,000 here and all of them in the slow test."""
-    agree(chain, 3_000)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("chain", [ABOVE, BELOW])
-def test_exact_limits_are_those_of_flows_for_20000_starts(chain):
-    agree(chain, 20_000)
-
-
-def agree(chain, count):
-    starts = np.random.default_rng(5).uniform(-2, 2, size=(count, 3))
+    starts = np.random.default_rng(5).uniform(-2, 2, size=(20_000, 3))
     exact, ends = limit(chain, starts, "attention"), flow(chain, starts, "attention")
     decided = (exact != Label.UNDECIDED) & (ends.labels != Label.UNDECIDED)
     assert decided.mean() > 0.999
     assert np.array_equal(exact[decided], ends.labels[decided])
-    assert abs((exact == Label.LOCAL).mean() - SHARES[chain]) < (0.01 if count >= 20_000 else 0.03)
+    assert (exact == Label.LOCAL).mean() == pytest.approx(SHARES[chain], abs=0.01)
 
 
 @pytest.mark.parametrize("chain", [ABOVE, BELOW])
