@@ -14,9 +14,9 @@ import landscape
 from landscape import plots
 from landscape.chains import Chain
 from landscape.outcomes import Label
+from landscape.projection import project
 from validation import data, measures, records
 from validation.experiments.verdicts import Finding, Verdict, judge, real_limit
-from validation.manifold import project
 from validation.starts import Start
 from validation.training import Optimiser, Schedule, train
 from validation.transformer import TransformerConfig, stack
