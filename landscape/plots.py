@@ -180,6 +180,38 @@ def legend(figure, portraits, columns: int = 4) -> None:
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, fontsize=8, frameon=False)
 
 
+@dataclass(frozen=True)
+class Route:
+    """The path of a training run: steps, e, w and losses, each of shape (k,)."""
+
+    steps: np.ndarray
+    e: np.ndarray
+    w: np.ndarray
+    losses: np.ndarray
+
+
+def routes(axis, found: list[Route]) -> None:
+    """Paths of trainings over a basin map; a dot marks the start, a star the end."""
+    for number, route in enumerate(found):
+        names = ("path", "start", "end") if number == 0 else (None, None, None)
+        axis.plot(route.w, route.e, color="black", linewidth=1.2, zorder=7, label=names[0])
+        axis.plot(route.w[:1], route.e[:1], marker="o", color="black", linestyle="none", markersize=4.5, zorder=8, label=names[1])
+        axis.plot(route.w[-1:], route.e[-1:], marker="*", color="black", linestyle="none", markersize=9, zorder=8, label=names[2])
+    axis.legend(loc="upper left", fontsize=8)
+
+
+def route_losses(axis, found: list[Route], unigram: float, bigram: float) -> None:
+    """Losses of trainings against steps, with the two levels."""
+    for level, name, colour in ((unigram, "unigram loss", "#d55e00"), (bigram, "bigram loss", "#0072b2")):
+        axis.axhline(level, color=colour, linewidth=1.2, linestyle=(0, (5, 2)), label=name)
+    for route in found:
+        axis.plot(route.steps, route.losses, color="black", linewidth=1.0)
+    axis.set_xlabel("training steps")
+    axis.set_ylabel("loss (nats)")
+    axis.legend(fontsize=8, frameon=False)
+    axis.set_title("Loss", fontsize=9.5)
+
+
 # --- any landscape ---------------------------------------------------------------------------------------
 
 POINTS = {

@@ -312,5 +312,8 @@ def _check(owner: str, weights: Weights) -> None:
         raise ParameterError("names", owner, "a mapping with 'positions', as one vector embeds the symbols", names.embedding)
     if "head" in arrays and tuple(arrays["head"].shape) not in ({(m, d), (m, 2, d)} if s in (None, 2) else {(m, s, d)}):
         refuse("head", f"({lead}{d}) for one logit, or ({lead}{s or 2}, {d})" if s in (None, 2) else f"({lead}{s}, {d})")
+    if weights.attention not in ((), ATTENTION):
+        missing = next(role for role in ATTENTION if role not in arrays)
+        raise ParameterError("names", owner, "a mapping with all four attention matrices or none", f"none for {missing!r}")
     if d % names.heads:
         raise ParameterError("names", owner, f"a mapping whose 'heads' divide the width {d}", names.heads)
