@@ -45,6 +45,11 @@ _HOMES = {
     "separatrix": "basins",
     "arrival_time": "times",
     "limit_point": "times",
+    "WeightNames": "weights",
+    "gpt2_names": "weights",
+    "project": "projection",
+    "diagnose": "diagnosis",
+    "PathRecorder": "paths",
 }
 
 __all__ = sorted(_HOMES)

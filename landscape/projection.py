@@ -261,8 +261,9 @@ def _on_simplex(weights: Weights) -> SimplexProjection:
 
 
 def _units(inner: np.ndarray, corners: np.ndarray) -> np.ndarray:
-    """For each hidden unit that is not zero the corner nearest to its row of W_1, all together of norm 1; shape (M, r, d)."""
+    """For each hidden unit whose row of W_1 is above a tenth of the longest the corner nearest to it, all together of norm 1; shape (M, r, d)."""
+    lengths = np.linalg.norm(inner, axis=2, keepdims=True)
     nearest = np.einsum("mrd,msd->mrs", inner, corners).argmax(axis=2)
-    units = np.take_along_axis(corners, nearest[:, :, None], axis=1) * (np.linalg.norm(inner, axis=2, keepdims=True) > 0.0)
+    units = np.take_along_axis(corners, nearest[:, :, None], axis=1) * (lengths > 0.1 * lengths.max(axis=1, keepdims=True))
     size = np.linalg.norm(units, axis=(1, 2), keepdims=True)
     return units / np.where(size > 0.0, size, 1.0)

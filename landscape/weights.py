@@ -305,7 +305,7 @@ def _check(owner: str, weights: Weights) -> None:
     expected = {"inner": (m, r, d), "outer": (m, d, r), **dict.fromkeys(ATTENTION, (m, d, d)), "bias": (m,) if scalar else (m, s or 2)}
     for role, shape in expected.items():
         if role in arrays and tuple(arrays[role].shape) != shape:
-            refuse(role, shape if names.members else shape[1:])
+            refuse(role, f"({lead}r, {d})" if role == "inner" else shape if names.members else shape[1:])
     if "positions" in arrays and (len(arrays["positions"].shape) != 3 or (arrays["positions"].shape[0], arrays["positions"].shape[-1]) != (m, d)):
         refuse("positions", f"({lead}N, {d})")
     if s is None and "positions" not in arrays:
