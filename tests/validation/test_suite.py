@@ -36,6 +36,8 @@ def shortened(experiment, quick):
 @pytest.mark.parametrize("quick", [True, False])
 @pytest.mark.parametrize("name", SUITE)
 def test_every_experiment_runs_and_is_drawn(name, quick, tmp_path):
+    if experiments.find(name).needs:
+        pytest.importorskip(experiments.find(name).needs)
     experiment = shortened(experiments.find(name), quick)
     outcome = base.conduct(experiment, quick=quick, seed=0, folder=tmp_path, runs=1)
     assert len({arm.name for arm in outcome.arms}) == len(outcome.arms)
