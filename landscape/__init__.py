@@ -50,6 +50,7 @@ _HOMES = {
     "project": "projection",
     "diagnose": "diagnosis",
     "PathRecorder": "paths",
+    "draw_path": "gallery.path",
 }
 
 __all__ = sorted(_HOMES)
