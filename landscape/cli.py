@@ -253,7 +253,7 @@ def diagnose(checkpoint, p, q, states, names_file, no_flow, seed, as_json):
     CHECKPOINT holds a state dict: a file of torch.save (tensors alone, nothing in it is executed) or one that ends in .safetensors.
     """
     from landscape.diagnosis import diagnose as diagnosed
-    from landscape.weights import read_names
+    from landscape.weight_names import read_names
 
     chain = make_chain(p, q, states)
     names = None if names_file is None else read_names(names_file)

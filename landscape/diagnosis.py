@@ -12,7 +12,8 @@ from landscape.forward import Measured, Model, expected_loss, gap, measure, mode
 from landscape.outcomes import Label
 from landscape.parameters import ParameterError
 from landscape.projection import Projection, numbers, project
-from landscape.weights import WeightNames, Weights, weights_of
+from landscape.weight_names import WeightNames
+from landscape.weights import Weights, weights_of
 
 TOLERANCE = 0.1  # of the unigram-bigram difference, as for the limits of trainings
 LENGTH = 64  # symbols in a sequence for a model without positions
@@ -48,12 +49,12 @@ class Diagnosis:
     across : float or None
         Length u of the part of the embedding across alpha; None for three or more symbols.
     canonical, untied : str or None
-        The exact limit of (e, w) under canonical flow; of (e, head, w) under that of `untied`, for an untied model of two symbols.
+        The exact limit of (e, w) under canonical flow; for an untied model of (e, head, w) under that of `untied`.
     margin, distance : float or None
         Of that limit; see `landscape.classify`.
     transverse : str or None
         The limit of the whole projected point under the flow of `transverse` in which a position moves 1/N as fast; for a tied
-        model of two symbols.
+        model in which one vector embeds the symbols, for two rows move in another metric.
     rank : int
         Singular values of W_1 above a tenth of the largest.
     attention : float
@@ -122,10 +123,9 @@ def diagnose(
         raise ParameterError("logits", "diagnose", "left out for models side by side", logits)
     if chain.kind == "symmetric" and chain.states == 2:
         chain = BinaryChain(chain.p, chain.p)
-    placed = project(model, names)
-    points = np.column_stack([placed.canonical[:, 0], placed.head, placed.canonical[:, 1]]) if _untied(weights, placed) else placed.canonical
-    forecasts = _forecast(chain, points)
-    ahead = _followed(chain, placed, weights) if flow and not _untied(weights, placed) else [None] * weights.members
+    placed, untied = project(model, names), "head" in weights.arrays
+    forecasts = _forecast(chain, np.insert(placed.canonical, 1, placed.head, axis=1) if untied else placed.canonical)
+    ahead = _followed(chain, placed, weights) if flow and not untied and weights.symbols is None else [None] * weights.members
     found = []
     for k, each in enumerate(models_of(weights)):
         finite = bool(np.isfinite(placed.residual[k]))
@@ -137,10 +137,6 @@ def diagnose(
             rank=_rank(each.inner), attention=_strength(each), notes=_notes(weights, logits, measured),
         ), chain))
     return found
-
-
-def _untied(weights: Weights, placed) -> bool:
-    return "head" in weights.arrays and isinstance(placed, Projection)
 
 
 def _number(value) -> float | None:
@@ -178,7 +174,7 @@ def _losses(measured: Measured | None, chain: Chain, finite: bool) -> dict:
     if measured is None:
         return {"stage": "unknown" if finite else "not finite", **none}
     if not np.isfinite(measured.loss):
-        return {"stage": "not finite", **none}
+        return {"stage": "unknown" if finite else "not finite", **none}
     numbers_found = {"loss": measured.loss, "loss_error": measured.error, "kappa": _number(measured.kappa)}
     if chain.target_sign == 0:
         close = measured.loss - chain.bigram_loss <= TOLERANCE * chain.bigram_loss
@@ -198,15 +194,12 @@ def _forecast(chain: Chain, points: np.ndarray) -> list[dict]:
     ]
 
 
-def _followed(chain: Chain, placed, weights: Weights) -> list[str | None]:
+def _followed(chain: Chain, placed: Projection, weights: Weights) -> list[str]:
     """The limits of the projected points under the flow of `transverse`."""
     from landscape.architectures import architecture
     from landscape.flows import flow
 
-    if not isinstance(placed, Projection):
-        return [None] * weights.members
-    places = weights.arrays["positions"].shape[1] if "positions" in weights.arrays else 1
-    landscape = architecture("transverse").on(chain, {"c": 1.0 / places})
+    landscape = architecture("transverse").on(chain, {"c": 1.0 / weights.arrays["positions"].shape[1]})
     return [Label(int(code)).word for code in flow(landscape, placed.points("transverse")).labels]
 
 
@@ -235,6 +228,8 @@ def _notes(weights: Weights, logits, measured: Measured | None) -> tuple[str, ..
         found.append(f"{len(weights.unnamed)} weights have no role and are not looked at: {', '.join(weights.unnamed[:4])}" + (", ..." if len(weights.unnamed) > 4 else ""))
     if any(numbers(bias).any() for bias in weights.biases):
         found.append("biases within the layer are not zero, as they are in the theory")
+    if measured is not None and not np.isfinite(measured.loss):
+        found.append("no finite loss was measured: logits are not finite, or a symbol did not occur on the drawn sequences")
     if measured is None and logits is None:
         found.append("loss and gap need the model itself: diagnose(model, chain, logits=...) in Python")
     return tuple(found)

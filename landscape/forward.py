@@ -12,7 +12,8 @@ import numpy as np
 
 from landscape.chains import Chain
 from landscape.projection import numbers
-from landscape.weights import ATTENTION, Weights
+from landscape.weight_names import ATTENTION
+from landscape.weights import Weights
 
 SCORES_AT_ONCE = 2**22
 
@@ -33,6 +34,8 @@ class Model:
     scale : float
         Factor of the scores of a head.
     heads : int
+    linear : bool
+        Whether scores are divided by the number of positions attended to, in place of the softmax.
     """
 
     rows: np.ndarray
@@ -44,6 +47,7 @@ class Model:
     attention: dict[str, np.ndarray]
     scale: float
     heads: int
+    linear: bool
 
     @property
     def attends(self) -> bool:
@@ -66,14 +70,19 @@ class Model:
         return self.read(stream + self._attended(stream) if self.attends else stream)
 
     def _attended(self, stream: np.ndarray) -> np.ndarray:
-        """What softmax attention adds, shape (B, n, d)."""
+        """What attention adds, shape (B, n, d)."""
         size, count, width = stream.shape
         queries, keys, values = (
             (stream @ self.attention[role].T).reshape(size, count, self.heads, -1).swapaxes(1, 2) for role in ATTENTION[:3]
         )
-        scores = self.scale * queries @ keys.mT + np.where(np.tri(count, dtype=bool), 0.0, -np.inf)
-        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        averaged = weights @ values / weights.sum(axis=-1, keepdims=True)
+        scores, past = self.scale * queries @ keys.mT, np.tri(count, dtype=bool)
+        if self.linear:
+            weights = np.where(past, scores, 0.0) / past.sum(axis=-1, keepdims=True)
+        else:
+            scores = np.where(past, scores, -np.inf)
+            weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+            weights /= weights.sum(axis=-1, keepdims=True)
+        averaged = weights @ values
         return averaged.swapaxes(1, 2).reshape(size, count, width) @ self.attention["output"].T
 
 
@@ -85,12 +94,13 @@ def models_of(weights: Weights) -> list[Model]:
     places = arrays.get("positions", np.zeros((weights.members, 1, weights.width)))
     bias = arrays.get("bias", np.zeros((weights.members, readers.shape[1])))
     bias = np.stack([0.0 * bias, bias], axis=1) if bias.ndim == 1 else bias
-    whole = set(ATTENTION) <= arrays.keys()
+    whole, names = set(ATTENTION) <= arrays.keys(), weights.names
+    scale = 1.0 / math.sqrt(weights.width // names.heads) if names.scale is None else names.scale
     return [
         Model(
             rows[k], readers[k], places[k], arrays["inner"][k], arrays["outer"][k], bias[k],
             {role: arrays[role][k] for role in ATTENTION} if whole else {},
-            1.0 / math.sqrt(weights.width // weights.names.heads), weights.names.heads,
+            scale, names.heads, names.scores == "linear",
         )
         for k in range(weights.members)
     ]

@@ -15,7 +15,8 @@ from landscape import parameters
 from landscape.files import replacing
 from landscape.parameters import ParameterError
 from landscape.projection import Projection, numbers, project
-from landscape.weights import WeightNames, weights_of
+from landscape.weight_names import WeightNames
+from landscape.weights import weights_of
 
 UNITS = {"loss": "nats"}
 MEANINGS = {
@@ -62,7 +63,10 @@ class PathRecorder:
         self._rows: list[dict[str, np.ndarray]] = []
         weights = weights_of("PathRecorder", model, names)
         self._members = weights.members
-        self._sizes = {"width": weights.width, "hidden": weights.hidden, "positions": weights.arrays["positions"].shape[1] if "positions" in weights.arrays else 1}
+        self._sizes = {
+            "width": weights.width, "hidden": weights.hidden, "positions": weights.arrays["positions"].shape[1] if "positions" in weights.arrays else 0,
+            "rows": weights.symbols or 1,
+        }
         project(model, names, alpha=alpha)
 
     def __call__(self, loss=None, step: int | None = None) -> bool:
@@ -89,10 +93,10 @@ class PathRecorder:
             raise ParameterError("loss", "PathRecorder", f"one number, or one for each of {self._members} models", f"an array of shape {values.shape}")
         found = project(self._model, self._names, alpha=self._alpha)
         row = {"step": np.int64(step), "loss": np.broadcast_to(values, self._members), "e": found.canonical[:, 0], "w": found.canonical[:, 1]}
-        row |= {"w1": np.abs(found.w1), "w2": np.where(found.w1 < 0.0, -1.0, 1.0) * found.w2}
+        side = np.where(found.w1 < 0.0, -1.0, 1.0)
+        row |= {"w1": np.abs(found.w1), "w2": side * found.w2, "head": side * found.head}
         if isinstance(found, Projection):
-            side = np.where(found.w1 < 0.0, -1.0, 1.0)
-            row |= {"c": side * found.c, "a": found.a, "b": found.b, "head": side * found.head, "u": found.u}
+            row |= {"c": side * found.c, "a": found.a, "b": found.b, "u": found.u}
             row["alpha"] = (side[:, None] * found.alpha).astype(np.int8)
         self._rows.append(row | {"residual": found.residual})
         return True

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from landscape.parameters import ParameterError
-from landscape.weights import ATTENTION, WeightNames, Weights, weights_of
+from landscape.weight_names import ATTENTION, WeightNames
+from landscape.weights import Weights, weights_of
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,8 @@ class SimplexProjection:
         The regular simplex of unit vectors that is nearest to the directions of the embedding.
     e, w1, w2 : ndarray of float64, shape (M,)
         Embedding e times the corners; W_1 and W_2 of the norms w1 >= 0 and |w2| in the direction of their hidden units' corners.
+    head : ndarray of float64, shape (M,)
+        What reads the logits, in multiples of the corners: e if tied.
     residual : ndarray of float64, shape (M,)
         Norm of what is off the slice in all weights, relative to the norm of all weights.
     """
@@ -86,6 +89,7 @@ class SimplexProjection:
     e: np.ndarray
     w1: np.ndarray
     w2: np.ndarray
+    head: np.ndarray
     residual: np.ndarray
 
     @property
@@ -122,14 +126,15 @@ def project(model, names: WeightNames | None = None, *, alpha=None) -> Projectio
     alpha = _directions(arrays) if alpha is None else signs("project", alpha, arrays["embedding"].shape)
     found = coordinates(arrays, alpha)
     on = lift(found, alpha, weights.hidden)
-    heads = weights.names.heads
+    names, heads = weights.names, weights.names.heads
+    scale = math.sqrt(heads / weights.width) if names.scale is None else names.scale
     with np.errstate(invalid="ignore", over="ignore"):
         off = [arrays[name] - on[name] for name in on] + [numbers(each, weights) for each in weights.biases]
         whole = [arrays[name] for name in on] + off[len(on) :]
         product = np.prod([found[name] for name in ATTENTION], axis=0) if set(ATTENTION) <= found.keys() else 0.0 * found["embedding"]
         return Projection(
             alpha=alpha, e=found["embedding"], c=found["positions"].mean(1), w1=found["inner"], w2=found["outer"],
-            a=product / (4.0 * math.sqrt(weights.width * heads)), b=found["bias"], head=found.get("head", found["embedding"]).copy(),
+            a=scale * product / (4.0 * heads), b=found["bias"], head=found.get("head", found["embedding"]).copy(),
             across=arrays["embedding"] - on["embedding"], residual=_share(off, whole),
         )
 
@@ -254,10 +259,13 @@ def _on_simplex(weights: Weights) -> SimplexProjection:
     e, corners = side * size, side[:, None, None] * corners
     w1, w2 = np.einsum("mrd,mrd->m", inner, units), np.einsum("mdr,mrd->m", outer, units)
     on = {"embedding": e[:, None, None] * corners, "inner": w1[:, None, None] * units, "outer": w2[:, None, None] * units.mT}
+    head = e.copy()
     if "head" in arrays:
-        on["head"] = (np.einsum("msd,msd->m", np.nan_to_num(arrays["head"]), corners) / count)[:, None, None] * corners
-    off = [arrays[role] - on.get(role, 0.0) for role in arrays] + [numbers(each, weights) for each in weights.biases]
-    return SimplexProjection(corners, e, w1, w2, _share(off, [*arrays.values(), *off[len(arrays) :]]))
+        head = np.einsum("msd,msd->m", np.nan_to_num(arrays["head"], posinf=0.0, neginf=0.0), corners) / count
+        on["head"] = head[:, None, None] * corners
+    with np.errstate(invalid="ignore"):
+        off = [arrays[role] - on.get(role, 0.0) for role in arrays] + [numbers(each, weights) for each in weights.biases]
+    return SimplexProjection(corners, e, w1, w2, head, _share(off, [*arrays.values(), *off[len(arrays) :]]))
 
 
 def _units(inner: np.ndarray, corners: np.ndarray) -> np.ndarray:

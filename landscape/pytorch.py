@@ -3,7 +3,7 @@
     from landscape import pytorch
     pytorch.around_(model, names=...)                 # the guideline: (e, w) ~ N((1, -1), std^2), and std on every weight
 
-They take the transformer of `validation.transformer`, or any module whose weights `landscape.weights.WeightNames` names. Weights
+They take the transformer of `validation.transformer`, or any module whose weights `landscape.WeightNames` names. Weights
 without a role keep their values, and so do layer norms, which the theory does not have; biases become 0. Parameters stay the
 objects that they are, so tied weights stay tied. This is the one module of the package that imports torch.
 """
@@ -17,7 +17,8 @@ import torch
 
 from landscape import parameters
 from landscape.parameters import ParameterError
-from landscape.weights import WeightNames, Weights, weights_of
+from landscape.weight_names import WeightNames
+from landscape.weights import Weights, weights_of
 
 
 @torch.no_grad()

@@ -1,6 +1,5 @@
 """Diagnosis: exact losses, stages that are true of trained models, evidence, checkpoints that are read and those that are not."""
 
-import dataclasses
 import itertools
 import os
 import pickle
@@ -38,7 +37,7 @@ def at_best_bias(chain, e, w, config=NONE, **more):
 # --- the model in NumPy ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [{}, {"tied": False}, {"heads": 2}, {"symbols": 5}, {"symbols": 2, "tied": False}, {"attention": "none"}])
+@pytest.mark.parametrize("kind", [{}, {"tied": False}, {"heads": 2}, {"symbols": 5}, {"symbols": 2, "tied": False}, {"attention": "none"}, {"attention": "linear", "heads": 2}, {"score_scale": 0.7}])
 def test_logits_are_those_of_the_transformer(kind):
     config = TransformerConfig(length=9, hidden=7, dtype="float64", **kind)
     model = gaussian_(Transformer(config, 3), 0.8, generator=seeded())
@@ -46,8 +45,7 @@ def test_logits_are_those_of_the_transformer(kind):
         model.bias.normal_(generator=seeded(1))
     symbols = torch.randint(0, config.symbols or 2, (3, 5, 9), generator=seeded(2))
     expected = model(symbols).detach().numpy()
-    names = dataclasses.replace(weights_of("test", model).names, heads=config.heads)
-    for k, each in enumerate(models_of(weights_of("test", model, names))):
+    for k, each in enumerate(models_of(weights_of("test", model))):
         logits = each.logits(symbols[k].numpy())
         found = logits if config.symbols else logits[..., 1] - logits[..., 0]
         assert found == pytest.approx(expected[k], abs=1e-12)
@@ -147,6 +145,17 @@ def test_many_symbols():
     assert weak.stage == "plateau" and weak.canonical == "local" and "rank 4" in weak.words
 
 
+def test_many_symbols_with_a_head_of_their_own():
+    chain, config = SymmetricChain(5, 0.9), TransformerConfig(length=8, symbols=5, attention="none", tied=False, dtype="float64")
+    model = pytorch.simplex_(Transformer(config, 2), [0.9, -0.4], -0.7, generator=seeded())
+    with torch.no_grad():
+        model.head.mul_(torch.tensor([1.5, -2.0])[:, None, None])
+    found = diagnose(model, chain)
+    expected = landscape.classify(chain, [(0.9, 1.35, -0.7), (-0.4, 0.8, -0.7)], "untied")
+    assert [each.untied for each in found] == [each.label for each in expected] and [each.canonical for each in found] == [None, None]
+    assert [each.kappa for each in found] == pytest.approx([each.kappa for each in expected], abs=1e-12)
+
+
 def test_two_states_of_the_symmetric_chain_are_the_binary_chain():
     model = at_best_bias(BinaryChain(0.8, 0.8), 1.0, -1.0)
     assert diagnose(model, SymmetricChain(2, 0.8), flow=False) == diagnose(model, BinaryChain(0.8, 0.8), flow=False)
@@ -167,6 +176,7 @@ def test_a_model_of_ones_own():
     for name, value in vars(found).items():  # NumPy's model of the theory is this model
         assert getattr(measured, name) == (pytest.approx(value, rel=1e-9) if isinstance(value, float) else value), name
     assert diagnose(model.state_dict(), ABOVE, names=names, sequences=400)[0] == found and found.notes == ()
+    assert found.canonical == "global" and found.transverse is None  # two rows move in another metric
     with torch.no_grad():
         model.up.bias[0] = 0.1
     (unknown,) = diagnose(model, ABOVE, names=names)
@@ -179,6 +189,13 @@ def test_a_model_of_ones_own():
 def test_what_the_theory_does_not_have_is_said(config):
     (found,) = diagnose(gaussian_(Transformer(TransformerConfig(length=8, **config), 1), generator=seeded()), ABOVE, flow=False)
     assert found.stage == "unknown" and any("have no role" in note for note in found.notes)
+
+
+def test_a_symbol_that_did_not_occur_leaves_the_loss_unknown():
+    chain = BinaryChain(1e-6, 0.5)
+    model = pytorch.canonical_(Transformer(TransformerConfig(length=4, dtype="float64"), 1), 1.0, -1.0, attention=0.1)
+    (found,) = diagnose(model, chain, flow=False, sequences=2)
+    assert found.stage == "unknown" and found.loss is None and any("did not occur" in note for note in found.notes)
 
 
 def test_diagnose_refuses():

@@ -34,6 +34,14 @@ def trained(steps=25, every=10, config=TransformerConfig(length=16, dtype="float
     return watch, seen
 
 
+def of_rows():
+    """The path of a model with a row for each symbol."""
+    model = Small()
+    watch = PathRecorder(model, names=names_of(model))
+    watch()
+    return watch.dataset()
+
+
 def test_each_record_is_the_projection_and_the_loss_of_its_step():
     watch, seen = trained()
     path = watch.dataset()
@@ -86,6 +94,7 @@ def test_refusals(tmp_path):
         (lambda: draw_path(CHAIN, xarray.Dataset({"e": ("x", [1.0])}), tmp_path / "a.png"), "'path'"),
         (lambda: draw_path(CHAIN, trained(steps=1)[0].dataset(), tmp_path / "a.jpg"), "'file'"),
         (lambda: draw_path(CHAIN, trained(steps=1)[0].dataset(), tmp_path / "a.png", architecture="untied"), "'architecture'"),
+        (lambda: draw_path(CHAIN, of_rows(), tmp_path / "a.png", architecture="transverse"), "another metric"),
         (lambda: draw_path(BinaryChain(1.0, 0.5), trained(steps=1)[0].dataset(), tmp_path / "a.png"), "'p'"),
     ):
         with pytest.raises(ParameterError, match=match):

@@ -11,7 +11,8 @@ from torch import nn  # noqa: E402
 import landscape  # noqa: E402
 from landscape import BinaryChain, ParameterError, SymmetricChain, WeightNames, pytorch  # noqa: E402
 from landscape.projection import directions, project  # noqa: E402
-from landscape.weights import read_names, weights_of  # noqa: E402
+from landscape.weight_names import read_names  # noqa: E402
+from landscape.weights import weights_of  # noqa: E402
 from tests.small_models import Small, names_of  # noqa: E402
 from validation.transformer import Transformer, TransformerConfig  # noqa: E402
 
@@ -301,7 +302,7 @@ def test_a_model_without_names_has_to_be_the_suites():
 
 
 @pytest.mark.parametrize("wrong", [
-    {"transposed": ("embedding",)}, {"transposed": "inner"}, {"biases": (1,)}, {"inner": None}, {"fused": "a", "query": "b"}, {"heads": 0}, {"members": 1},
+    {"transposed": ("embedding",)}, {"transposed": "inner"}, {"biases": (1,)}, {"inner": None}, {"fused": "a", "query": "b"}, {"heads": 0}, {"members": 1}, {"scores": "none"}, {"scale": "x"},
 ])
 def test_names_have_their_kinds(wrong):
     with pytest.raises(ParameterError, match="of WeightNames"):

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
-from landscape.weights import ATTENTION
+from landscape.weight_names import ATTENTION
 from validation.starts import EveryRun
 from validation.transformer import DTYPES, Transformer, TransformerConfig
 

@@ -15,7 +15,7 @@ from torch.func import functional_call, vmap
 
 from landscape import parameters
 from landscape.pytorch import canonical_
-from landscape.weights import WeightNames, gpt2_names
+from landscape.weight_names import WeightNames, gpt2_names
 from validation.starts import EveryRun
 
 STD = 0.02  # of GPT-2's own start

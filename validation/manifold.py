@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import torch
 
 from landscape.projection import binary_arrays, coordinates, directions
-from landscape.weights import ATTENTION, weights_of
+from landscape.weight_names import ATTENTION
+from landscape.weights import weights_of
 from validation.training import AdamW
 from validation.transformer import Transformer, TransformerConfig
 

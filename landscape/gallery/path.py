@@ -30,8 +30,8 @@ def draw_path(chain: Chain, path, file: str | os.PathLike, *, architecture: str 
         Ends in .png, .svg or .pdf.
     architecture : {"canonical", "reduced", "transverse"}
         Whose basins are shaded. Those of the last two are mapped by flow over the canonical slice, in which a position moves
-        1/N times as fast as the embedding, and u is that of the first record: what plain training obeys when p + q > 1. It takes
-        some ten seconds.
+        1/N times as fast as the embedding, and u is that of the first record: what plain training obeys when p + q > 1. They are
+        for models in which one vector embeds the symbols; the map takes about a minute.
 
     Raises
     ------
@@ -44,6 +44,9 @@ def draw_path(chain: Chain, path, file: str | os.PathLike, *, architecture: str 
         raise ParameterError("architecture", "draw_path", "'canonical', 'reduced' or 'transverse'", architecture)
     chain.require_interior("draw_path")
     record = _loaded(path)
+    if architecture != "canonical" and record.attrs.get("rows") != 1:
+        wanted = "'canonical', as the embedding of this model is of rows, which move in another metric"
+        raise ParameterError("architecture", "draw_path", wanted, architecture)
     routes = [
         plots.Route(record["step"].values, *(record[name].values[:, k] for name in ("e", "w", "loss"))) for k in range(record.sizes["model"])
     ]

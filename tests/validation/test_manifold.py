@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 from landscape import BinaryChain, architecture  # noqa: E402
 from landscape.projection import directions, project  # noqa: E402
 from landscape.pytorch import canonical_  # noqa: E402
-from landscape.weights import ATTENTION  # noqa: E402
+from landscape.weight_names import ATTENTION  # noqa: E402
 from validation import data  # noqa: E402
 from validation.attention import SPREAD, attended  # noqa: E402
 from validation.manifold import TwinAdamW, reduced_twin  # noqa: E402
