@@ -129,7 +129,7 @@ def diagnose(
     found = []
     for k, each in enumerate(models_of(weights)):
         finite = bool(np.isfinite(placed.residual[k]))
-        measured = _measured(each, weights, chain, logits, sequences, seed) if finite or logits is not None else None
+        measured = _measured(each, weights, chain, logits, sequences, seed) if finite else None
         found.append(_told(Diagnosis(
             **_losses(measured, chain, finite), words="", kappa_star=chain.kappa_star, unigram_loss=chain.unigram_loss, bigram_loss=chain.bigram_loss,
             **{name: _number(value) for name, value in zip("ew", placed.canonical[k])}, residual=_number(placed.residual[k]),
@@ -249,7 +249,7 @@ def _told(found: Diagnosis, chain: Chain) -> Diagnosis:
     little = ", and its point there says little" if found.residual > FAR else ""
     said.append(
         f"Its point on the manifold of rank {rank} is e = {found.e:.4g}, w = {found.w:.4g}; {found.residual:.1%} of the norm of its weights "
-        f"is off that{little}. W_1 has rank {found.rank}."
+        f"is off that{little}. W_1 has rank {found.rank}" + (f", W_O W_V the norm {found.attention:.2g}." if found.attention else ".")
     )
     return replace(found, words=" ".join(said + ([] if found.stage == "global" else [_ahead(found)])))
 

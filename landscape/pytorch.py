@@ -1,11 +1,11 @@
-"""Starts of PyTorch trainings: functions that fill a model in place, as in `torch.nn.init`, and a recorder of its path.
+"""Starts of PyTorch trainings: functions that fill a model in place, as in `torch.nn.init`.
 
     from landscape import pytorch
     pytorch.around_(model, names=...)                 # the guideline: (e, w) ~ N((1, -1), std^2), and std on every weight
 
 They take the transformer of `validation.transformer`, or any module whose weights `landscape.WeightNames` names. Weights
 without a role keep their values, and so do layer norms, which the theory does not have; biases become 0. Parameters stay the
-objects that they are, so tied weights stay tied. This is the one module of the package that imports torch.
+objects that they are, so tied weights stay tied. With `landscape.checkpoints` it is what imports torch in this package.
 """
 
 from __future__ import annotations

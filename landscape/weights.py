@@ -90,7 +90,7 @@ def weights_of(owner: str, model, names: WeightNames | None = None) -> Weights:
         raise ParameterError("model", owner, "a torch.nn.Module or a state dict", type(model).__name__)
     if names is None:
         if not {"embedding", "inner", "outer"} <= tensors.keys():
-            raise ParameterError("names", owner, "given for a model that is not the suite's Transformer, as WeightNames(...)", names)
+            raise ParameterError("names", owner, "given, as the weights are not called as in validation.transformer", names)
         names = replace(SUITE, **{role: None for role in ROLES if role not in tensors}, **_configured(model))
     elif not isinstance(names, WeightNames):
         raise ParameterError("names", owner, "WeightNames(...)", names)
