@@ -116,6 +116,12 @@ def test_the_plateau_holds_above_the_threshold_and_not_below():
         assert found.words.startswith("It is at the unigram plateau.") and ("but the flow of `transverse`" in found.words) == (canonical != transverse)
 
 
+def test_the_flow_has_the_speed_of_the_positions():
+    """Local for small e > 0 iff w > -1 / sqrt(3 + 4 s) with s = 1 / N (derivations/reduced-critical-sets.md): -0.5345 for N = 8."""
+    found = [diagnose(at_best_bias(ABOVE, 0.01, w), ABOVE)[0].transverse for w in (-0.52, -0.55)]
+    assert found == ["local", "global"]
+
+
 def test_every_model_of_an_ensemble_is_diagnosed():
     model = pytorch.canonical_(Transformer(TransformerConfig(length=8), 3), [1.0, 0.3, 0.2], [-1.0, 0.5, -0.9], noise=0.01, generator=seeded())
     with torch.no_grad():
