@@ -15,7 +15,7 @@ from landscape.gallery.portrait import dress
 from landscape.parameters import ParameterError
 
 NODES = {"canonical": 401, "flow": 81}
-COARSE = 4
+COARSE, STEPS = 4, 5000  # flows that take more steps are undecided
 
 
 def draw_path(chain: Chain, path, file: str | os.PathLike, *, architecture: str = "canonical") -> None:
@@ -31,7 +31,7 @@ def draw_path(chain: Chain, path, file: str | os.PathLike, *, architecture: str 
     architecture : {"canonical", "reduced", "transverse"}
         Whose basins are shaded. Those of the last two are mapped by flow over the canonical slice, in which a position moves
         1/N times as fast as the embedding, and u is that of the first record: what plain training obeys when p + q > 1. They are
-        for models in which one vector embeds the symbols; the map takes about a minute.
+        for models in which one vector embeds the symbols; the map takes some ten seconds.
 
     Raises
     ------
@@ -91,5 +91,5 @@ def _by_flow(chain: Chain, architecture: str, spans: dict, record) -> plots.Labe
     w = np.linspace(*spans["w"], NODES["flow"])
     e = np.linspace(*spans["e"], NODES["flow"] + 1)  # none on e = 0, where every start is critical
     fixed = {"u": float(np.median(record["u"].values[0]))} if architecture == "transverse" else {}
-    made = basin_map(landscape, method="flow", coarse=COARSE, fixed=fixed, e=e, w=w)
+    made = basin_map(landscape, method="flow", coarse=COARSE, fixed=fixed, options={"max_steps": STEPS}, e=e, w=w)
     return label_map(landscape, made["label"].values, {"e": e, "w": w})
