@@ -46,6 +46,8 @@ def run(name, quick, runs, seed, out, publish, as_json):
     if publish and not Path("figures").is_dir():
         raise click.UsageError("Invalid value for '--publish': there is no folder 'figures' here.")
     experiment = experiments.find(name)
+    if experiment.missing:
+        raise click.UsageError(f"Invalid value for 'NAME': {name!r} needs the package {experiment.missing}, which is not installed (the extra 'examples').")
     folder = usable(out or Path("results") / "validation" / name)
     if not as_json:
         for label in ("prediction", "horizon", "success", "tolerance"):
