@@ -45,6 +45,12 @@ _HOMES = {
     "separatrix": "basins",
     "arrival_time": "times",
     "limit_point": "times",
+    "WeightNames": "weight_names",
+    "gpt2_names": "weight_names",
+    "project": "projection",
+    "diagnose": "diagnosis",
+    "PathRecorder": "paths",
+    "draw_path": "gallery.path",
 }
 
 __all__ = sorted(_HOMES)

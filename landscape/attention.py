@@ -13,7 +13,7 @@ import numpy as np
 
 from landscape import airy
 from landscape.architectures import Architecture
-from landscape.chains import BinaryChain, Chain
+from landscape.chains import BinaryChain, Chain, SymmetricChain
 from landscape.kernels import attention_labels
 from landscape.kernels.attention import airy_coordinates, end_term, stream_factor
 from landscape.kernels.labels import ROUNDING
@@ -37,13 +37,18 @@ class Attention(Architecture):
         return {"arctan J": math.pi}
 
     def on(self, chain: Chain, speeds: Mapping[str, float] | None = None):
+        """The landscape on a chain; on a SymmetricChain that of long sequences, `averaged_attention.Averaged`."""
+        if isinstance(chain, SymmetricChain):
+            from landscape.averaged_attention import AVERAGED
+
+            return AVERAGED.on(chain, speeds)
         self.require_binary(chain)
         return super().on(chain, speeds)
 
     def require_binary(self, chain: Chain) -> None:
-        """Raise `ParameterError` unless the chain has two symbols: with more, averaged attention has no gap at finite length."""
+        """Raise `ParameterError` unless the chain has two symbols: with more there is no exact rule."""
         if not isinstance(chain, BinaryChain):
-            raise ParameterError("states", self.name, "2, as in a BinaryChain", chain)
+            raise ParameterError("chain", self.name, "a BinaryChain, for what is known in closed form", chain)
 
     def kernels(self, chain: Chain):
         self.require_binary(chain)
@@ -75,6 +80,7 @@ class Attention(Architecture):
     def margin(self, chain: Chain, points) -> np.ndarray:
         """E less E on the separating surface for the same J, where w < 0, f > 0 and κ* B < 0; elsewhere NaN."""
         chain.require_interior("margin")
+        self.require_binary(chain)
         points = self.points("margin", points)
         with np.errstate(all="ignore"):
             found = _Starts(points, chain.target_sign)
@@ -87,6 +93,7 @@ class Attention(Architecture):
     def distance(self, chain: Chain, points) -> np.ndarray:
         """Euclidean distance to the boundary of the global basin, to about 1e-6 of itself; NaN at the threshold."""
         chain.require_interior("distance")
+        self.require_binary(chain)
         points = self.points("distance", points)
         if chain.target_sign == 0:
             return np.full(len(points), np.nan)
@@ -107,8 +114,10 @@ class Attention(Architecture):
             return found if speeds else found | {"arctan J": airy.solve(*airy_coordinates(e, a)).angle}
 
     def critical_sets(self, chain: Chain) -> list[CriticalSet]:
-        """The critical sets; derivations/attention-critical-sets.md."""
+        """The critical sets; derivations/attention-critical-sets.md. Those on a SymmetricChain are searched for."""
         chain.require_interior("critical_sets")
+        if isinstance(chain, SymmetricChain):
+            return self.on(chain).architecture.critical_sets(chain)
         self.require_binary(chain)
         saddle = f"w = {SADDLE_W:.9g}"
         if chain.target_sign == 0:
@@ -131,6 +140,7 @@ class Attention(Architecture):
         Where it has no w (the orbit of (e, a) meets f = 0), there is no point. The cylinder over w >= 0 is not part of it.
         """
         chain.require_interior("separatrix")
+        self.require_binary(chain)
         sign = chain.target_sign
         if sign == 0:
             return np.empty((0, 3))

@@ -11,7 +11,7 @@ import click
 from landscape.command import COUNT, NUMBER, run_command, strict_json
 from landscape.options import (
     chain_options, check_suffix, flow_options, grid_options, json_option, landscape_options, make_chain, make_grid, make_landscape,
-    make_starts, method_option, progress_bar, start_options,
+    make_starts, method_option, progress_bar, read_state, start_options,
 )
 
 
@@ -238,6 +238,33 @@ def separatrix(p, q, states, architecture, speeds, out, reach, n, as_json):
     if not len(curve):
         click.echo("There is no separatrix at the threshold: every start is global.")
     click.echo(f"{len(curve)} points, largest |E - E_sad| {residual:.1e}, written {out}")
+
+
+@cli.command()
+@click.argument("checkpoint", type=click.Path(exists=True, dir_okay=False))
+@chain_options
+@click.option("--names", "names_file", type=click.Path(exists=True, dir_okay=False), help="TOML file of the names of weights; by default those of validation/.")
+@click.option("--no-flow", is_flag=True, help="Leave out the flow of `transverse`, whose integrator takes a minute to compile the first time.")
+@click.option("--seed", type=COUNT, default=0, show_default=True, help="Of the sequences on which models with attention are measured.")
+@json_option
+def diagnose(checkpoint, p, q, states, names_file, no_flow, seed, as_json):
+    """Say of a trained model whether it is at the unigram plateau, on its way or global.
+
+    CHECKPOINT holds a state dict: a file of torch.save (tensors alone, nothing in it is executed) or one that ends in .safetensors.
+    """
+    from landscape.diagnosis import diagnose as diagnosed
+    from landscape.weight_names import read_names
+
+    chain = make_chain(p, q, states)
+    names = None if names_file is None else read_names(names_file)
+    found = diagnosed(read_state(checkpoint), chain, names=names, flow=not no_flow, seed=seed)
+    if as_json:
+        click.echo(strict_json({"models": [asdict(each) for each in found]}))
+        return
+    for number, each in enumerate(found):
+        click.echo((f"model {number}: " if len(found) > 1 else "") + each.words)
+        for note in each.notes:
+            click.echo(f"note: {note}")
 
 
 @cli.command()

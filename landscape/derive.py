@@ -29,7 +29,7 @@ from landscape.symbolic.reduced import kernel_texts, reduced
 from landscape.symbolic.reduced_sets import reduced_sets
 from landscape.symbolic.reduction import exact_reduction
 from landscape.symbolic.steps import Chapter
-from landscape.symbolic.symmetric_attention import symmetric_attention
+from landscape.symbolic.symmetric_attention import averaged_kernels, symmetric_attention
 from landscape.symbolic.symmetric_chain import symmetric_chain
 from landscape.symbolic.symmetric_closure import symmetric_closure
 from landscape.symbolic.symmetric_stability import symmetric_stability
@@ -136,6 +136,7 @@ def kernel_files(chapters: dict[str, Chapter]) -> dict[str, str]:
             chapters["attention-invariant"]["kernels"],
         ),
         "attention_binary": attention_kernels(chapters["attention-gap"]),
+        "attention_symmetric": averaged_kernels(chapters["symmetric-attention"]),
         **kernel_texts(),
         "reduced_sets": render.plateau_module(chapters["reduced-critical-sets"]),
         **untied_kernels(chapters["untied"]),

@@ -69,15 +69,14 @@ def _share(take: Callable, chunks: range, total: int, progress: Callable | None)
     """Let threads take chunks in turn; kernels run without the interpreter's lock. An interruption drops what is waiting."""
     import numba
 
-    with ThreadPoolExecutor(numba.get_num_threads()) as pool:
-        waiting, done = [pool.submit(take, first) for first in chunks], 0
-        try:
-            for future in waiting:
-                done += future.result()
-                if progress is not None:
-                    progress(done, total)
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+    pool, done = ThreadPoolExecutor(numba.get_num_threads()), 0
+    try:
+        for future in [pool.submit(take, first) for first in chunks]:
+            done += future.result()
+            if progress is not None:
+                progress(done, total)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def flow(

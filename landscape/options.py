@@ -11,6 +11,7 @@ import click
 import numpy as np
 
 from landscape.command import AXIS, COUNT, NUMBER, START, is_plain_decimal
+from landscape.parameters import ParameterError
 
 
 def _with(command, *options):
@@ -211,6 +212,18 @@ def make_grid(landscape, axes, grid, fix) -> tuple[dict, dict]:
             f"Invalid value for '--fix': {(both or free)[0]!r} has to be either gridded (--grid) or fixed (--fix NAME=VALUE)."
         )
     return found, fixed
+
+
+def read_state(path: str) -> dict:
+    """The state dict of a checkpoint."""
+    try:
+        from landscape.checkpoints import read_checkpoint
+
+        return read_checkpoint(path)
+    except ParameterError as error:
+        raise click.UsageError(f"Invalid value for 'CHECKPOINT': {path!r} is not {error.requirement}.") from None
+    except ImportError as error:
+        raise click.UsageError(f"Invalid value for 'CHECKPOINT': {path!r} cannot be read here ({error}).") from None
 
 
 def check_suffix(option: str, path: str | None, allowed: tuple[str, ...]) -> None:

@@ -200,6 +200,44 @@ def legend(figure, portraits, columns: int = 4) -> None:
     key(figure, entries, columns)
 
 
+@dataclass(frozen=True)
+class Route:
+    """The path of a training run: steps, e, w and losses, each of shape (k,)."""
+
+    steps: np.ndarray
+    e: np.ndarray
+    w: np.ndarray
+    losses: np.ndarray
+
+
+ROUTES = ("black", "#7b3f72", "#00664f", "#8c5a00", "#b03060", "#3b4cc0")
+
+
+def routes(axis, found: list[Route]) -> None:
+    """Paths of trainings over a basin map; a dot marks the start, a star the end."""
+    from matplotlib.lines import Line2D
+
+    for number, route in enumerate(found):
+        colour = ROUTES[number % len(ROUTES)]
+        axis.plot(route.w, route.e, color=colour, linewidth=1.2, zorder=7)
+        axis.plot(route.w[:1], route.e[:1], marker="o", color=colour, markersize=4.5, zorder=8)
+        axis.plot(route.w[-1:], route.e[-1:], marker="*", color=colour, markersize=9, zorder=8)
+    marks = {"path": {}, "start": {"marker": "o", "linestyle": "none", "markersize": 4.5}, "end": {"marker": "*", "linestyle": "none", "markersize": 9}}
+    axis.legend(handles=[Line2D([], [], color=ROUTES[0], label=name, **mark) for name, mark in marks.items()], loc="upper left", fontsize=8)
+
+
+def route_losses(axis, found: list[Route], unigram: float, bigram: float) -> None:
+    """Losses of trainings against steps, with the two levels."""
+    for level, name, colour in ((unigram, "unigram loss", "#d55e00"), (bigram, "bigram loss", "#0072b2")):
+        axis.axhline(level, color=colour, linewidth=1.2, linestyle=(0, (5, 2)), label=name)
+    for number, route in enumerate(found):
+        axis.plot(route.steps, route.losses, color=ROUTES[number % len(ROUTES)], linewidth=1.0)
+    axis.set_xlabel("training steps")
+    axis.set_ylabel("loss (nats)")
+    axis.legend(fontsize=8, frameon=False)
+    axis.set_title("Loss", fontsize=9.5)
+
+
 # --- any landscape ---------------------------------------------------------------------------------------
 
 POINTS = {

@@ -2,6 +2,7 @@
 
 import csv
 import math
+import time
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from conftest import ROOT
 from problems import PROBLEMS, SLIDING
 
 import landscape
-from landscape import BinaryChain, Outcome, ParameterError, PlainLoss, SymmetricChain
+from landscape import BinaryChain, Outcome, ParameterError, PlainLoss, SymmetricChain, flows
 from landscape.kernels import dop853, runge_kutta
 
 CHAINS = [BinaryChain(0.5, 0.8), BinaryChain(0.2, 0.3), BinaryChain(0.9, 0.6), BinaryChain(0.1, 0.25)]
@@ -300,3 +301,20 @@ def test_exact_and_flow_labels_agree_on_a_hundred_thousand_starts(chain):
     near = np.abs(margin) <= 1e-6
     assert (found.labels != landscape.Label.UNDECIDED).all()
     assert (found.labels == landscape.limit(chain, starts))[~near].all()
+
+
+def test_an_interruption_while_work_is_handed_out_drops_what_waits():
+    taken = []
+
+    def take(chunk):
+        taken.append(chunk)
+        time.sleep(0.01)
+        return 1
+
+    def chunks():
+        yield from range(1000)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        flows._share(take, chunks(), 1000, None)
+    assert len(taken) < 500

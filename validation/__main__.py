@@ -34,7 +34,7 @@ def list_experiments(as_json):
 @click.option("--quick", is_flag=True, help="Fewer runs and fewer optimisers.")
 @click.option("--runs", type=COUNT, help="Runs in each arm.")
 @click.option("--seed", type=COUNT, default=0, show_default=True, help="Decides all weights and data.")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder; run again on it to resume.")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder; run again on it to resume: arms on record are not trained again, one that was cut off is.")
 @click.option("--publish", is_flag=True, help="Also write what is committed: figures/NAME.* and validation/results/NAME.json.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def run(name, quick, runs, seed, out, publish, as_json):
@@ -46,6 +46,8 @@ def run(name, quick, runs, seed, out, publish, as_json):
     if publish and not Path("figures").is_dir():
         raise click.UsageError("Invalid value for '--publish': there is no folder 'figures' here.")
     experiment = experiments.find(name)
+    if experiment.missing:
+        raise click.UsageError(f"Invalid value for 'NAME': {name!r} needs the package {experiment.missing}, which is not installed (the extra 'examples').")
     folder = usable(out or Path("results") / "validation" / name)
     if not as_json:
         for label in ("prediction", "horizon", "success", "tolerance"):

@@ -10,7 +10,8 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
-from validation.starts import ATTENTION, EveryRun
+from landscape.weight_names import ATTENTION
+from validation.starts import EveryRun
 from validation.transformer import DTYPES, Transformer, TransformerConfig
 
 

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from landscape.kernels.compile import kernel
-from landscape.kernels.field import along, basis, drive, natural_signs, size_of
+from landscape.kernels.field import along, basis, drive, natural_signs, project, size_of, slope
 
 MOVING, ATTRACTS, MIXED, REPELS = 0, 1, 2, 3
 
@@ -30,12 +30,8 @@ def curvature(theta, signs, model, rows, rank, out):
     trial, ahead, behind = np.empty(theta.size), np.empty(theta.size), np.empty(theta.size)
     k = theta.size - rank
     for i in range(k):
-        for a in range(theta.size):
-            trial[a] = theta[a] + h * rows[rank + i, a]
-        drive(trial, signs, model, ahead)
-        for a in range(theta.size):
-            trial[a] = theta[a] - h * rows[rank + i, a]
-        drive(trial, signs, model, behind)
+        _driven_from(theta, h, rows[rank + i], signs, model, trial, ahead)
+        _driven_from(theta, -h, rows[rank + i], signs, model, trial, behind)
         for j in range(k):
             entry = 0.0
             for a in range(theta.size):
@@ -51,6 +47,15 @@ def curvature(theta, signs, model, rows, rank, out):
         for j in range(i):
             out[i, j] = out[j, i]
     return True
+
+
+@kernel
+def _driven_from(theta, length, direction, signs, model, trial, out):
+    """The field off a point in a direction, at the place next to there on the surfaces slid along."""
+    for a in range(theta.size):
+        trial[a] = theta[a] + length * direction[a]
+    project(trial, signs, model)
+    drive(trial, signs, model, out)
 
 
 @kernel
@@ -70,6 +75,8 @@ def restoring(theta, signs, model, direction, floor, free=False):
             for a in range(theta.size):
                 trial[a] = theta[a] + part * radius * size * direction[a]
             if signs.size > 0:
+                if not free:
+                    project(trial, signs, model)
                 natural_signs(trial, model, side)
                 for j in range(signs.size):
                     if signs[j] == 0.0 and not free:
@@ -196,14 +203,17 @@ def judge(theta, flow, before, signs, model, tolerance, blur):
     values, vectors, finite = spectrum(theta, signs, model)
     if not finite:
         return MOVING, 0, 0, False, 0.0
-    size, top, far = 1.0 + size_of(theta), size_of(values), False
+    size, rate, far = 1.0 + size_of(theta), size_of(values), False
+    held = _held(theta, signs, model)
+    top = max(rate, held / size)  # on a kink along which the loss is constant all eigenvalues are rounding
     index, nullity = 0, 0
     for i in range(values.size):
         index += values[i] < -ZERO * top
         nullity += abs(values[i]) <= ZERO * top
-        far = far or abs(along(flow, vectors[i])) > tolerance * max(abs(values[i]), ZERO * top) * size
+        near = tolerance * max(abs(values[i]), ZERO * top) * size + 16.0 * EPSILON * held
+        far = far or abs(along(flow, vectors[i])) > near
     if far:
-        return MOVING, index, nullity, passes_unseen(flow, values, vectors, top, size, blur), top
+        return MOVING, index, nullity, passes_unseen(flow, values, vectors, top, size, blur), rate
     point, floor = nearest_point(theta, flow, values, vectors, top), 64.0 * EPSILON * top * size
     back, away = surroundings(point, signs, model, vectors, floor)
     if away > 0:  # it stays only if it is on the set, or comes nearer in every direction in which the set lets go
@@ -212,8 +222,19 @@ def judge(theta, flow, before, signs, model, tolerance, blur):
             if here != 0.0 and not abs(here) < abs(last) and (
                 values[i] < ZERO * top or leaves(point, signs, model, vectors[i], floor)
             ):
-                return MOVING, index, nullity, passes_unseen(flow, values, vectors, top, size, blur), top
-    return _verdict(back, away), index, nullity, False, top
+                return MOVING, index, nullity, passes_unseen(flow, values, vectors, top, size, blur), rate
+    return _verdict(back, away), index, nullity, False, rate
+
+
+@kernel
+def _held(theta, signs, model):
+    """Size of the gradient that the surfaces slid along hold; 0 if there are none."""
+    out = np.zeros(theta.size)
+    for j in range(signs.size):
+        if signs[j] == 0.0:
+            slope(theta, signs, model, out)
+            return size_of(out)
+    return 0.0
 
 
 @kernel

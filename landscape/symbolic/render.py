@@ -17,6 +17,7 @@ SYMBOL_NAMES = {
     symbols.bend: r"\varphi_2",
     symbols.curvature_across: r"c_\times",
     symbols.log_ratio: "s",
+    symbols.together: "s",
 }
 
 # Characters of texts for engines that do not read Unicode; Greek, accents, raised and lowered digits follow from their names.

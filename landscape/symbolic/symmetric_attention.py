@@ -10,10 +10,12 @@ import mpmath
 from mpmath import fdot, mpf
 from sympy import And, Matrix, cancel, diff, expand, factor, sqrt
 
+from landscape.chains import SymmetricChain
 from landscape.symbolic import symbols as s
 from landscape.symbolic.algebra import cancelled
 from landscape.symbolic.attention_networks import GAINS
 from landscape.symbolic.layers import Corners
+from landscape.symbolic.modules import built_in_gap_module
 from landscape.symbolic.references import softmax_loss
 from landscape.symbolic.steps import Chapter, Check
 from landscape.symbolic.symbol_networks import SymbolNetwork, ansatz, corners, excess, path_law, transition
@@ -307,3 +309,12 @@ def _one_sided(case: Balanced, side: int):
 def _rises_on_both_sides(case: Balanced) -> bool:
     unigram, on_it = mpmath.log(case.states), case.critical()
     return all(softmax_loss(on_it.gap(case.e, case.w, 1 + side * mpf(10) ** -9), case.states, case.p) > unigram for side in (1, -1))
+
+
+# --- kernels -----------------------------------------------------------------------------------------------------
+
+
+def averaged_kernels(chapter: Chapter) -> str:
+    """The generated module of the limit of long sequences: the gradient jumps where the embedding or the factor f vanishes."""
+    kinks = ((sign_e, e), (s.sign_f, 1 + s.attention * e**2))
+    return built_in_gap_module("attention", (e, w, s.attention), chapter["gap"], SymmetricChain, ((sign_w, w),), kinks, (states,))

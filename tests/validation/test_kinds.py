@@ -7,8 +7,9 @@ torch = pytest.importorskip("torch")
 
 import landscape  # noqa: E402
 from landscape import ParameterError, SymmetricChain  # noqa: E402
+from landscape.pytorch import canonical_, simplex_, simplex_corners  # noqa: E402
 from validation import data, measures  # noqa: E402
-from validation.starts import canonical_, gaussian_, simplex_, simplex_corners  # noqa: E402
+from validation.starts import gaussian_  # noqa: E402
 from validation.training import AUTHORS, SGD, Schedule, train  # noqa: E402
 from validation.transformer import Transformer, TransformerConfig, stack  # noqa: E402
 

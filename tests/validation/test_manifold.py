@@ -6,10 +6,13 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from landscape import BinaryChain, architecture  # noqa: E402
+from landscape.projection import directions, project  # noqa: E402
+from landscape.pytorch import canonical_  # noqa: E402
+from landscape.weight_names import ATTENTION  # noqa: E402
 from validation import data  # noqa: E402
 from validation.attention import SPREAD, attended  # noqa: E402
-from validation.manifold import TwinAdamW, directions, project, reduced_twin  # noqa: E402
-from validation.starts import ATTENTION, canonical_, gaussian_, manifold_  # noqa: E402
+from validation.manifold import TwinAdamW, reduced_twin  # noqa: E402
+from validation.starts import gaussian_  # noqa: E402
 from validation.training import SGD, AdamW, Schedule, train  # noqa: E402
 from validation.transformer import Transformer, TransformerConfig  # noqa: E402
 
@@ -24,7 +27,7 @@ def seeded(seed=0):
 
 def on_manifold(config=CONFIG):
     e, w = STARTS.T
-    return manifold_(Transformer(config, len(e)), e, w, attention=0.1, bias=[0.0, 0.3, -0.2, 0.0], generator=seeded())
+    return canonical_(Transformer(config, len(e)), e, w, attention=0.1, bias=[0.0, 0.3, -0.2, 0.0], generator=seeded())
 
 
 def trained(model, chain, optimiser, steps):
@@ -48,7 +51,7 @@ def compared(model, chain, optimiser, of_twin, steps):
     before = [tensor.detach().clone() for tensor in twin.parameters()]
     full, one = trained(model, chain, optimiser, steps), trained(twin, chain, of_twin, steps)
     assert second_singular_value(model.inner).max() < 1e-12
-    assert project(model, alpha).residual.max() < 1e-12
+    assert project(model, alpha=alpha).residual.max() < 1e-12
     # what is compared has moved: training is not at rest, and no array is idle
     assert min((a - b).abs().max() for a, b in zip(before, twin.parameters())) > 1e-3
     found = reduced_twin(model, alpha)
@@ -107,13 +110,13 @@ def test_a_value_matrix_with_a_row_of_its_own_takes_the_embedding_off_the_manifo
         aside -= alpha * (alpha * aside).mean(1, keepdims=True)
         with torch.no_grad():
             model.value += torch.tensor(alpha[:, :, None] * aside[:, None, :])  # alpha v^T, v off alpha by `aside`
-        assert project(model, alpha).u.max() < 1e-15
+        assert project(model, alpha=alpha).u.max() < 1e-15
         trained(model, chain, SGD(0.3), 1)
-        across = project(model, alpha).across
+        across = project(model, alpha=alpha).across
         cosine = (across * aside).sum(1) / np.linalg.norm(across, axis=1) / np.linalg.norm(aside, axis=1)
         assert np.abs(cosine) == pytest.approx(1.0, abs=1e-12) and np.linalg.norm(across, axis=1).min() > 1e-5
         trained(model, chain, SGD(0.3), 40)
-        found = project(model, alpha)
+        found = project(model, alpha=alpha)
         assert found.u.min() > 1e-3
         rows = model.inner.detach().numpy()
         off = rows - (rows @ alpha[:, :, None]) * alpha[:, None, :] / 8
@@ -133,7 +136,7 @@ def test_the_part_across_grows_on_the_plateau_at_the_rate_of_the_local_minimum()
     batches = data.batches([chain] * 2, [data.stream(0, k, "training") for k in range(2)], 32, 64)
     stepper, lengths, along = SGD(0.3).build(model), [], []
     for _ in range(90):
-        found = project(model, np.tile(alpha, (2, 1)))
+        found = project(model, alpha=np.tile(alpha, (2, 1)))
         lengths.append(found.u)
         along.append(found.e)
         stepper.zero_grad()
@@ -193,14 +196,14 @@ def test_the_canonical_slice_is_where_the_landscape_places_it():
 
 def test_without_an_mlp_alpha_is_given():
     alpha = np.random.default_rng(0).choice([-1.0, 1.0], size=(4, 8))
-    found = project(manifold_(Transformer(CONFIG, 4), STARTS[:, 0], 0.0, alpha=alpha, attention=0.1, bias=0.7), alpha)
+    found = project(canonical_(Transformer(CONFIG, 4), STARTS[:, 0], 0.0, alpha=alpha, attention=0.1, bias=0.7), alpha=alpha)
     assert found.points() == pytest.approx(np.outer(STARTS[:, 0], [1.0, -0.5, 0.0, 0.0, 0.0, 0.0]) + 0.7 * np.eye(6)[4], abs=1e-14)
     assert found.residual.max() < 1e-14
 
 
 def test_without_an_mlp_alpha_is_that_of_the_embedding():
     alpha = np.random.default_rng(0).choice([-1.0, 1.0], size=(4, 8))
-    found = project(manifold_(Transformer(CONFIG, 4), STARTS[:, 0], 0.0, alpha=alpha, attention=0.1))
+    found = project(canonical_(Transformer(CONFIG, 4), STARTS[:, 0], 0.0, alpha=alpha, attention=0.1))
     assert np.array_equal(found.alpha, np.sign(STARTS[:, [0]]) * alpha) and np.array_equal(found.w1, np.zeros(4))
     assert found.e == pytest.approx(np.abs(STARTS[:, 0]), abs=1e-14) and found.residual.max() < 1e-14
 
@@ -210,7 +213,7 @@ def test_the_sign_of_alpha_is_that_which_makes_w1_positive():
     with torch.no_grad():
         model.inner[::2] *= -1
     turned = np.array([-1.0, 1.0, -1.0, 1.0])
-    found, given = project(model), project(model, alpha)
+    found, given = project(model), project(model, alpha=alpha)
     assert np.array_equal(found.alpha, turned[:, None] * alpha) and np.array_equal(given.alpha, alpha)
     assert given.w1 == pytest.approx(turned * values["inner"], abs=1e-14) and found.w1 == pytest.approx(values["inner"], abs=1e-14)
     for name in ("e", "c", "w2"):
@@ -222,7 +225,7 @@ def test_the_sign_of_alpha_is_that_which_makes_w1_positive():
 def test_noise_is_seen_at_its_size(noise):
     count = 1000
     clean, model = (
-        manifold_(Transformer(CONFIG, count), 0.7, -0.9, attention=0.1, noise=size, generator=seeded(1)) for size in (0.0, noise)
+        canonical_(Transformer(CONFIG, count), 0.7, -0.9, attention=0.1, noise=size, generator=seeded(1)) for size in (0.0, noise)
     )
     found, alpha = project(model), directions(clean)
     assert np.array_equal(found.alpha, alpha)
@@ -338,7 +341,7 @@ def test_averages_of_values_do_not_depend_on_the_future():
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_model_that_ran_away_is_not_on_the_manifold_and_leaves_the_others_alone(bad):
-    model = manifold_(Transformer(TransformerConfig(length=4), 2), [1.0, 0.5], 1.0)
+    model = canonical_(Transformer(TransformerConfig(length=4), 2), [1.0, 0.5], 1.0)
     with torch.no_grad():
         model.inner[0, 0, 0] = bad
     residual = project(model).residual

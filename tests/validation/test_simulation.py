@@ -9,9 +9,10 @@ torch = pytest.importorskip("torch")
 
 import landscape  # noqa: E402
 from landscape import BinaryChain, ParameterError, architecture  # noqa: E402
-from validation.manifold import TwinAdamW, project  # noqa: E402
+from landscape.projection import project  # noqa: E402
+from landscape.pytorch import canonical_  # noqa: E402
+from validation.manifold import TwinAdamW  # noqa: E402
 from validation.simulation import simulate  # noqa: E402
-from validation.starts import canonical_  # noqa: E402
 from validation.training import SGD, AdamW  # noqa: E402
 from validation.transformer import Transformer, TransformerConfig  # noqa: E402
 
@@ -78,7 +79,7 @@ def test_on_the_manifold_it_is_the_full_model_trained_on_the_population_loss(cha
     alpha, _ = signs_and_across()
     model = full_models(starts, alpha, np.zeros_like(alpha))
     losses = descend(model, chain, optimiser, 200)
-    found = project(model, alpha)
+    found = project(model, alpha=alpha)
     assert np.abs(found.points()[:, :5] - starts[:, :5]).max(1).min() > 0.05
     for name in ("reduced", "transverse"):
         kept = starts[:, : len(architecture(name).parameters)]
@@ -97,7 +98,7 @@ def test_across_the_manifold_the_first_step_is_that_of_the_full_model(chain):
         losses = descend(model, chain, optimiser, 1)
         simulation = simulate(on(chain), starts, optimiser, CONFIG, [0, 1], across=alpha * across)
         assert simulation.looks[:, 0] == pytest.approx(starts, abs=1e-14) and simulation.losses[:, 0] == pytest.approx(losses[:, 0], abs=1e-14)
-        found = project(model, alpha).points()
+        found = project(model, alpha=alpha).points()
         # AdamW turns, entry by entry, what in W_1 and the positions gets a gradient across alpha; that is not followed
         assert simulation.ends[:, coordinates] == pytest.approx(found[:, coordinates], abs=1e-12)
         assert np.abs(found - starts)[:, coordinates].max(axis=0).min() > 1e-3

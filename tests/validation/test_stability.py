@@ -7,8 +7,8 @@ torch = pytest.importorskip("torch")
 
 import landscape  # noqa: E402
 from landscape import BinaryChain, Label  # noqa: E402
+from landscape.pytorch import canonical_  # noqa: E402
 from validation import data  # noqa: E402
-from validation.starts import canonical_  # noqa: E402
 from validation.training import SGD, Schedule, train  # noqa: E402
 from validation.transformer import Transformer, TransformerConfig  # noqa: E402
 

@@ -11,13 +11,13 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from landscape import BinaryChain, ParameterError  # noqa: E402
+from landscape.pytorch import canonical_  # noqa: E402
 from tests.conftest import ROOT, strict  # noqa: E402
 from validation import data, experiments  # noqa: E402
 from validation.__main__ import as_data, table  # noqa: E402
 from validation.alpha import AlphaConfig, AlphaStart  # noqa: E402
 from validation.experiments import alpha_trained, attention_kinds, attention_vanishes, base, low_rank, multistate  # noqa: E402
 from validation.second_order import SecondOrderChain  # noqa: E402
-from validation.starts import canonical_  # noqa: E402
 from validation.transformer import Transformer, TransformerConfig  # noqa: E402
 
 SHORT = {"steps": 4, "log_every": 2, "evaluate_every": 2, "held_out": 8}
@@ -36,6 +36,8 @@ def shortened(experiment, quick):
 @pytest.mark.parametrize("quick", [True, False])
 @pytest.mark.parametrize("name", SUITE)
 def test_every_experiment_runs_and_is_drawn(name, quick, tmp_path):
+    if experiments.find(name).needs:
+        pytest.importorskip(experiments.find(name).needs)
     experiment = shortened(experiments.find(name), quick)
     outcome = base.conduct(experiment, quick=quick, seed=0, folder=tmp_path, runs=1)
     assert len({arm.name for arm in outcome.arms}) == len(outcome.arms)

@@ -6,8 +6,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from landscape import BinaryChain  # noqa: E402
+from landscape.pytorch import canonical_  # noqa: E402
 from validation import data  # noqa: E402
-from validation.starts import canonical_, gaussian_  # noqa: E402
+from validation.starts import gaussian_  # noqa: E402
 from validation.training import SGD, Schedule, train  # noqa: E402
 from validation.transformer import Transformer, TransformerConfig, stack  # noqa: E402
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -14,9 +15,9 @@ import landscape
 from landscape import plots
 from landscape.chains import Chain
 from landscape.outcomes import Label
+from landscape.projection import project
 from validation import data, measures, records
 from validation.experiments.verdicts import Finding, Verdict, judge, real_limit
-from validation.manifold import project
 from validation.starts import Start
 from validation.training import Optimiser, Schedule, train
 from validation.transformer import TransformerConfig, stack
@@ -96,6 +97,8 @@ class Experiment:
         Takes the finished `Outcome` and gives what was measured besides labels, as plain data.
     findings : callable
         Takes the finished `Outcome` and gives what else had been predicted, judged.
+    needs : str, optional
+        A package that its models come from, beside those of the extra `validation`.
     """
 
     name: str
@@ -108,6 +111,12 @@ class Experiment:
     draw: Callable[[Outcome, Path], list[Path]]
     summary: Callable[[Outcome], dict] = lambda outcome: {}
     findings: Callable[[Outcome], list[Finding]] = lambda outcome: []
+    needs: str | None = None
+
+    @property
+    def missing(self) -> str | None:
+        """What it needs and is not installed."""
+        return self.needs if self.needs and importlib.util.find_spec(self.needs) is None else None
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,12 @@ import numpy as np
 import torch
 
 from landscape.chains import BinaryChain
+from landscape.pytorch import canonical_
 from validation.experiments.base import Arm, Experiment, Outcome
 from validation.experiments.curves import draw_curves
 from validation.experiments.verdicts import Finding
 from validation.second_order import SecondOrderChain
-from validation.starts import EveryRun, GaussianStart, canonical_, gaussian_
+from validation.starts import EveryRun, GaussianStart, gaussian_
 from validation.training import SGD, AdamW, Schedule
 from validation.transformer import TransformerConfig
 
