@@ -100,7 +100,6 @@ class Scene:
 
     def paint(self, axis, labels) -> None:
         """Paint everything on a 3-D axis with the names of its three directions."""
-        from matplotlib.ticker import MaxNLocator
         from mpl_toolkits.mplot3d.proj3d import proj_transform
 
         axis.set_proj_type("ortho")
@@ -109,11 +108,11 @@ class Scene:
             getattr(axis, f"set_{name}lim")(low, high, view_margin=0.0)
         axis.set_box_aspect(self.aspect, zoom=ZOOM)
         axis.grid(False)
-        for side, label, pad in zip((axis.xaxis, axis.yaxis, axis.zaxis), labels, (-6, -6, -7)):
+        for side, bounds, label, pad in zip((axis.xaxis, axis.yaxis, axis.zaxis), self.box, labels, (-6, -6, -7)):
             side.pane.set_facecolor("white")
             side.pane.set_edgecolor("#cccccc")
             side.set_tick_params(labelsize=7, pad=-3)
-            side.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+            side.set_ticks(_ticks(*bounds))
             side.set_label_text(label, fontsize=9)
             side.labelpad = pad
         polygons = [polygon for part in self.parts for polygon in part[0]]
@@ -140,6 +139,14 @@ class Scene:
         found = _rgba(color, len(polygons))
         found[:, :3] *= (1.0 - SHADE + SHADE * meets)[:, None]
         return found
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round numbers, none so near the ends that labels of two axes could meet."""
+    from matplotlib.ticker import MaxNLocator
+
+    edge = 0.04 * (high - low)
+    return [tick for tick in MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high) if low + edge <= tick <= high - edge]
 
 
 def _rgba(color: str, count: int) -> np.ndarray:

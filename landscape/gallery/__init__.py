@@ -17,6 +17,7 @@ FIGURES = {
     "arrival_times": "arrival",
     "reduced_basins": "reduced_basins",
     "attention_flow": "attention_flow",
+    "attention_origin": "attention_origin",
 }
 
 FORMATS = ("png", "pdf")

@@ -29,7 +29,7 @@ def lattice(*nodes: np.ndarray) -> np.ndarray:
     return np.stack([e, w, a], axis=1)
 
 
-def plane(scene: scenes.Scene, chain: Chain, n: int = 24) -> None:
+def plane(scene: scenes.Scene, chain: Chain, n: int = 24, lift: float = -2.0) -> None:
     """Add the plane e = 0: its minima, its maxima, and the line of saddles between them."""
     (low, high), (near, far), _ = scene.box
     parts = {"local minima": (low, SADDLE_W), "maxima": (SADDLE_W, high)}
@@ -37,7 +37,7 @@ def plane(scene: scenes.Scene, chain: Chain, n: int = 24) -> None:
         parts = dict(zip(parts, reversed(parts.values())))
     for name, (start, end) in parts.items():
         net = np.stack(np.meshgrid(np.linspace(start, end, n), np.linspace(near, far, n), [0.0], indexing="ij"), axis=-1)
-        scene.surface(scenes.mesh(net[:, :, 0]), PLANE[name], lift=-2.0)
+        scene.surface(scenes.mesh(net[:, :, 0]), PLANE[name], lift)
     line = np.linspace(near, far, 2 * n)
     scene.line(np.stack([np.full(2 * n, SADDLE_W), line, np.zeros(2 * n)], axis=1), **SADDLES)
 
