@@ -167,6 +167,14 @@ def _frame(axis, portrait: Portrait) -> None:
     axis.set_title(portrait.title, fontsize=9.5)
 
 
+def between(first: str, last: str, count: int) -> list:
+    """So many colours in even steps from one to another."""
+    from matplotlib.colors import to_rgb
+
+    low, high = (np.array(to_rgb(color)) for color in (first, last))
+    return [tuple(low + (high - low) * share) for share in np.linspace(0.0, 1.0, count)]
+
+
 def label_outer(axes) -> None:
     """Name the parameters on the outer axes only."""
     for axis in axes[-1, :]:

@@ -18,6 +18,7 @@ FIGURES = {
     "reduced_basins": "reduced_basins",
     "attention_flow": "attention_flow",
     "attention_origin": "attention_origin",
+    "attention_landscape": "attention_landscape",
 }
 
 FORMATS = ("png", "pdf")
