@@ -265,13 +265,13 @@ def _distance(point: np.ndarray, target: int) -> float:
         middle, half = centre, half / 4.0
     if target > 0:
         return best
-    edge_e, edge_a = _edge()
+    edge_e, edge_a = cylinder()
     apart = np.sqrt((np.concatenate([edge_e, -edge_e]) - e) ** 2 + (np.tile(edge_a, 2) - a) ** 2)
     return min(best, math.hypot(float(apart.min()), min(w, 0.0)))
 
 
-def _edge() -> tuple[np.ndarray, np.ndarray]:
-    """(e, a) on the curve ρ = Ai'/Ai, above which the boundary is a cylinder."""
+def cylinder() -> tuple[np.ndarray, np.ndarray]:
+    """(e, a), e > 0, on the curve ρ = Ai'/Ai over which the boundary above p + q = 1 is a cylinder for w >= 0."""
     from scipy.special import airye
 
     z = np.concatenate([airy.FIRST_ZERO + np.geomspace(1e-9, -airy.FIRST_ZERO, 4000)[:-1], np.geomspace(1e-9, 1e3, 8000)])

@@ -19,6 +19,7 @@ FIGURES = {
     "attention_flow": "attention_flow",
     "attention_origin": "attention_origin",
     "attention_landscape": "attention_landscape",
+    "attention_separatrix": "attention_separatrix",
 }
 
 FORMATS = ("png", "pdf")

@@ -61,13 +61,24 @@ def separatrix(chain: Chain) -> list[np.ndarray]:
     from contourpy import contour_generator
 
     e, a = np.linspace(1e-3, BOX[2][1], 200), np.linspace(*BOX[1], 301)
-    points = [values.ravel() for values in np.meshgrid(e, a, indexing="ij")]
+    places = np.stack([values.ravel() for values in np.meshgrid(e, a, indexing="ij")], axis=1)
+    energy = np.ma.masked_invalid(_over(chain, places)[1].reshape(e.size, a.size))
+    curves = [curve[:, ::-1].copy() for curve in contour_generator(a, e, energy).lines(0.0)]
+    for curve in curves:
+        for _ in range(3):  # Newton's steps against what the grid is off
+            off = _over(chain, curve)[1]
+            slopes = [(_over(chain, curve + step)[1] - _over(chain, curve - step)[1]) / 2e-6 for step in 1e-6 * np.eye(2)]
+            steps = np.stack(slopes, axis=1) * (off / (slopes[0] ** 2 + slopes[1] ** 2))[:, None]
+            curve -= np.where((np.abs(steps) < 0.02).all(axis=1, keepdims=True), steps, 0.0)
+    return [np.stack([curve[:, 0], _over(chain, curve)[0], curve[:, 1]], axis=1) for curve in curves]
+
+
+def _over(chain: Chain, places) -> tuple[np.ndarray, np.ndarray]:
+    """w of the separatrix over places (e, a), and its energy there less that of the manifold."""
     with np.errstate(all="ignore"):
-        w = surface(*points, chain.target_sign)
-    energy = MODEL.invariant_values(chain, np.nan_to_num(np.stack([points[0], w, points[1]], axis=1)))["E"]
-    energy = np.ma.masked_invalid(np.where(np.isfinite(w), energy, np.nan)).reshape(e.size, a.size)
-    curves = contour_generator(a, e, energy).lines(ENERGY)
-    return [np.stack([curve[:, 1], surface(curve[:, 1], curve[:, 0], chain.target_sign), curve[:, 0]], axis=1) for curve in curves]
+        w = surface(places[:, 0], places[:, 1], chain.target_sign)
+    energy = MODEL.invariant_values(chain, np.nan_to_num(np.stack([places[:, 0], w, places[:, 1]], axis=1)))["E"]
+    return w, np.where(np.isfinite(w), energy - ENERGY, np.nan)
 
 
 def strict_saddle(chain: Chain) -> np.ndarray:
