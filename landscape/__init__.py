@@ -44,6 +44,8 @@ _HOMES = {
     "label_starts": "basins",
     "separatrix": "basins",
     "arrival_time": "times",
+    "estimate": "estimation",
+    "read_sequences": "estimation",
     "limit_point": "times",
     "WeightNames": "weight_names",
     "gpt2_names": "weight_names",

@@ -13,6 +13,7 @@ from landscape.options import (
     chain_options, check_suffix, flow_options, grid_options, json_option, landscape_options, make_chain, make_grid, make_landscape,
     make_starts, method_option, progress_bar, read_state, start_options,
 )
+from landscape.parameters import ParameterError
 
 
 def describe(chain) -> str:
@@ -59,6 +60,36 @@ def chain(p, q, states, as_json):
     click.echo(f"regime         {found.regime} the threshold {found.threshold:g}")
     for note in found.notes:
         click.echo(f"note           {note}")
+
+
+@cli.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.option("--level", type=NUMBER, default=0.95, show_default=True, help="Of the intervals.")
+@json_option
+def estimate(file, level, as_json):
+    """The chain of a sequence in a text FILE, with intervals, and whether the theory applies to it."""
+    from landscape import estimation
+
+    try:
+        found = estimation.estimate(estimation.read_sequences(file), level)
+    except ParameterError as error:
+        if error.parameter == "level":
+            raise
+        raise click.UsageError(f"Invalid value for 'FILE': {file} must be {error.requirement}.") from None
+    if as_json:
+        kind = {"kind": type(found.chain).__name__, **found.chain.describe()}
+        data = asdict(found) | {"chain": kind, "regime": found.chain.regime, "transitions": found.transitions.tolist()}
+        click.echo(strict_json(data))
+        return
+    click.echo(f"symbols        {', '.join(map(str, found.symbols))}")
+    for name, rate in found.rates.items():
+        click.echo(f"{name} = {rate.value:.6f}   [{rate.low:.6f}, {rate.high:.6f}] at level {found.level:g}, {rate.seen} of {rate.of} steps")
+    click.echo(f"regime         {found.chain.regime} the threshold {found.chain.threshold:g}")
+    for test in found.tests.values():
+        value = "too few transitions" if test.p_value is None else f"p-value {test.p_value:.3g}"
+        click.echo(f"test           {test.question}: {value}")
+    for warning in found.warnings:
+        click.echo(f"warning        {warning}")
 
 
 @cli.command()
