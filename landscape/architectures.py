@@ -163,8 +163,10 @@ class Architecture:
         """Exact labels on a grid; int8, one dimension per parameter in order."""
         chain.require_interior("basin_map")
         self.require_exact()
-        nodes = (axes[name] for name in self.parameters)
-        return self.kernels(chain).label_grid(*nodes, chain.target_sign, *self.vocabulary(chain))
+        nodes = [axes[name] for name in self.parameters]
+        out = np.empty([values.size for values in nodes], dtype=np.int8)
+        self.kernels(chain).label_grid(*nodes, chain.target_sign, *self.vocabulary(chain), out)
+        return out
 
     def require_exact(self) -> None:
         """Raise `ParameterError` if limits are known by integration only."""

@@ -71,11 +71,13 @@ class Attention(Architecture):
             levels = _levels(*(values.ravel() for values in np.meshgrid(sizes, a, indexing="xy")))
             levels = levels.reshape(len(a), len(sizes))[:, where].ravel()
             heights = attention_labels.heights(w, 1.0 + 2.0 * w * np.abs(w), chain.target_sign)
-            labels = attention_labels.label_rows(levels, heights, BAND).reshape(len(a), len(e), len(w))
-        left = np.nonzero(labels == Label.UNDECIDED)
-        if left[0].size:
-            labels[left] = self.limit(chain, np.stack([e[left[1]], w[left[2]], a[left[0]]], axis=1))
-        return labels
+        labels, unsure = np.empty((len(a) * len(e), len(w)), dtype=np.int8), np.empty((len(a) * len(e), 2), dtype=np.int64)
+        attention_labels.label_rows(levels, heights, BAND, labels, unsure)
+        for row in np.flatnonzero(unsure[:, 1] > unsure[:, 0]):  # starts of one (e, a), one by one
+            run = slice(*unsure[row])
+            place = np.broadcast_to([e[row % len(e)], a[row // len(e)]], (len(w[run]), 2))
+            labels[row, run] = self.limit(chain, np.column_stack([place[:, 0], w[run], place[:, 1]]))
+        return labels.reshape(len(a), len(e), len(w))
 
     def margin(self, chain: Chain, points) -> np.ndarray:
         """E less E on the separating surface for the same J, where w < 0, f > 0 and κ* B < 0; elsewhere NaN."""

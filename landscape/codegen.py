@@ -169,8 +169,7 @@ def pair_source(
 
 
 _PAIR = '''
-{imports}import numba
-import numpy as np
+{imports}import numpy as np
 
 from landscape.kernels import labels
 from landscape.kernels.compile import kernel
@@ -318,12 +317,16 @@ def label_many(points, target{extra}):
     return out
 
 
-@kernel(parallel=True)
-def label_grid(e, w, target{extra}):
-    """Labels of a grid, shape (e.size, w.size). Every thread writes rows of its own."""
-    out = np.empty((e.size, w.size), dtype=np.int8)
-    for i in numba.prange(e.size):
-        for j in range(w.size):
-            out[i, j] = label(e[i], w[j], target{extra})
-    return out
+@kernel
+def label_grid(e, w, target{extra}, out):
+    """Labels of a grid into an array of shape (e.size, w.size), row by row; one thread is as fast as memory."""
+    runs, end, before = labels.in_runs(e, w), 0, 0
+    for i in range(e.size):
+        if runs:
+            side = 1.0 if e[i] >= 0.0 else -1.0
+            c, across = constants(side{extra})[1], constants(-side{extra})[1]
+            end, before = labels.label_row(e[i], w, target, c, across, 2 * end - before, out[i]), end
+        else:
+            for j in range(w.size):
+                out[i, j] = label(e[i], w[j], target{extra})
 '''

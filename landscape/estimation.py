@@ -36,7 +36,7 @@ class Rate:
 class Test:
     """A likelihood-ratio test: what it asks, twice the log ratio, degrees of freedom, p-value; None where counts are too small."""
 
-    __test__ = False  # of the model, not of this package
+    __test__ = False  # a class whose name looks like a test's
 
     question: str
     statistic: float

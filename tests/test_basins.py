@@ -141,3 +141,27 @@ def test_the_architecture_is_named_by_keyword_too():
         assert len(landscape.critical_sets(chain, architecture=name)) == 4
         assert landscape.gradient(chain, point, architecture=name).shape == (1, 2)
     assert landscape.architecture(model) is model
+
+
+def zoomed(centre, width, n):
+    return centre + width * np.linspace(-1.0, 1.0, n)
+
+
+@pytest.mark.parametrize("chain", [
+    BinaryChain(0.5, 0.8), BinaryChain(0.2, 0.3), BinaryChain(0.5, 0.5), SymmetricChain(5, 0.9), SymmetricChain(5, 0.3),
+], ids=repr)
+def test_maps_by_runs_equal_the_rule_point_by_point(chain):
+    """Whole boxes, rows at e = 0, boxes around the separatrix and the saddle down to where rounding decides, single columns, and huge values."""
+    curve = landscape.separatrix(chain) if chain.target_sign else np.array([[0.5, -0.8]] * 40)
+    (e, w), saddle = curve[len(curve) // 3], -(0.5**0.5)
+    axes = [
+        (np.linspace(-3, 3, 121), np.linspace(-5, 2, 170)), (np.linspace(-3, 3, 120), np.array([-1.0])), (np.array([0.0, 0.3]), np.linspace(-2, 2, 99)),
+        *((zoomed(e, width, 41), zoomed(w, width, 43)) for width in (1e-2, 1e-5, 1e-8, 1e-11, 1e-15)), (zoomed(0.0, 1e-6, 41), zoomed(saddle, 1e-6, 40)),
+        (np.array([-1e200, -1.0, 0.0, 1e200]), np.array([-1e200, -1e-320, 0.0, 1e-320, 1e200])), (np.linspace(-2, 2, 5), np.sort(np.random.default_rng(3).normal(size=60))),
+    ]
+    for first, second in axes:
+        if not (np.diff(first) > 0).all() or not (np.diff(second) > 0).all():
+            continue  # rounding has made nodes equal
+        labels = landscape.architecture("canonical").label_grid(chain, {"e": first, "w": second})
+        points = np.stack([grid.ravel() for grid in np.meshgrid(first, second, indexing="ij")], axis=1)
+        assert np.array_equal(labels.ravel(), landscape.limit(chain, points))

@@ -2,7 +2,6 @@
 
 import math
 
-import numba
 import numpy as np
 
 from landscape.kernels.canonical import threshold
@@ -35,18 +34,38 @@ def thresholds(w):
     return out
 
 
-@kernel(parallel=True)
-def label_rows(levels, heights, band):
-    """Labels of shape (levels.size, heights.size); UNDECIDED where a level is nearer than `band` to a height, or NaN."""
-    out = np.empty((levels.size, heights.size), dtype=np.int8)
-    for i in numba.prange(levels.size):
+@kernel
+def label_rows(levels, heights, band, out, unsure):
+    """Labels into an array of shape (levels.size, heights.size), each row in runs; `heights` only rises or only falls.
+
+    A start is local where its height is over the level of its row and global where it is under it. In `unsure`, of shape
+    (levels.size, 2), are the ends of the run that is nearer than `band` to the level, and UNDECIDED; all of a row at NaN.
+    """
+    rises = heights.size > 0 and heights[0] < heights[-1]
+    for i in range(levels.size):
         level = levels[i]
         margin = band * (1.0 + abs(level)) if math.isfinite(level) else 0.0
-        for j in range(heights.size):
-            if heights[j] > level + margin:
-                out[i, j] = LOCAL
-            elif heights[j] < level - margin or level == math.inf:
-                out[i, j] = GLOBAL
-            else:
-                out[i, j] = UNDECIDED
-    return out
+        if level == math.inf:
+            start, end = (heights.size, heights.size) if rises else (0, 0)
+        elif math.isnan(level):
+            start, end = 0, heights.size
+        else:
+            start = np.searchsorted(heights, level - margin) if rises else _first_under(heights, level + margin, True)
+            end = np.searchsorted(heights, level + margin, side="right") if rises else _first_under(heights, level - margin, False)
+        unsure[i, 0], unsure[i, 1] = start, end
+        out[i, :start] = GLOBAL if rises else LOCAL
+        out[i, start:end] = UNDECIDED
+        out[i, end:] = LOCAL if rises else GLOBAL
+
+
+@kernel
+def _first_under(heights, value, equal):
+    """The first index at which heights that fall are under a value, or `equal` to it."""
+    low, high = 0, heights.size
+    while low < high:
+        middle = (low + high) // 2
+        if heights[middle] < value or (equal and heights[middle] == value):
+            high = middle
+        else:
+            low = middle + 1
+    return low

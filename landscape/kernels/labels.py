@@ -68,3 +68,74 @@ def margin(e, w, target, c):
     above = e * e - threshold(w, c)
     scale = margin_scale(e, w, c)
     return 0.0 if math.isfinite(scale) and abs(above) <= ROUNDING * scale else above
+
+
+FINEST, LARGEST = 1e-9, 1e100  # grids whose rows are labelled in runs
+
+
+@kernel
+def in_runs(e, w):
+    """Whether rows of a grid may be labelled run by run: w increases by more than rounding blurs, and nothing overflows."""
+    largest = 0.0
+    for i in range(e.size):
+        if not abs(e[i]) <= LARGEST:
+            return False
+    for j in range(w.size):
+        if not abs(w[j]) <= LARGEST:
+            return False
+        largest = max(largest, abs(w[j]))
+    for j in range(w.size - 1):
+        if not w[j + 1] - w[j] > FINEST * (1.0 + largest):
+            return False
+    return True
+
+
+@kernel
+def label_row(e, w, target, c, across, near, out):
+    """Labels of the starts with one e over an increasing axis of w: runs, whose ends are looked for from the index `near` on.
+
+    Along w the label changes in one order: local, saddle, global below the threshold, and the reverse above it. Returns
+    where the first run ends, which the next row will not be far from.
+    """
+    if e == 0.0 or target == 0:
+        for j in range(w.size):
+            out[j] = limit(e, w[j], target, c, across)
+        return near
+    first, last = (LOCAL, GLOBAL) if target > 0 else (GLOBAL, LOCAL)
+    left = _turn(e, w, target, c, across, first, True, 0, near)
+    right = left
+    if left < w.size and limit(e, w[left], target, c, across) != last:
+        right = _turn(e, w, target, c, across, last, False, left, left)
+    out[:left] = first
+    out[left:right] = SADDLE
+    out[right:] = last
+    return left
+
+
+@kernel
+def _turn(e, w, target, c, across, code, leaves, low, near):
+    """The first index from `low` on at which the label is no more `code` (`leaves`), or is `code`; w.size if there is none.
+
+    Steps that double lead away from `near`, then it is bisected.
+    """
+    high, step = w.size, 1
+    near = min(max(near, low), high - 1)
+    if (limit(e, w[near], target, c, across) == code) != leaves:
+        high = near
+        while high - step >= low and (limit(e, w[high - step], target, c, across) == code) != leaves:
+            high -= step
+            step *= 2
+        low = max(low, high - step + 1)
+    else:
+        low = near + 1
+        while low + step - 1 < high and (limit(e, w[low + step - 1], target, c, across) == code) == leaves:
+            low += step
+            step *= 2
+        high = min(high, low + step - 1)
+    while low < high:
+        middle = (low + high) // 2
+        if (limit(e, w[middle], target, c, across) == code) != leaves:
+            high = middle
+        else:
+            low = middle + 1
+    return low
