@@ -42,6 +42,7 @@ _HOMES = {
     "fractions": "basins",
     "compare": "basins",
     "label_starts": "basins",
+    "stream_map": "large_maps",
     "separatrix": "basins",
     "arrival_time": "times",
     "estimate": "estimation",

@@ -21,6 +21,7 @@ from landscape.flows import flow
 from landscape.landscapes import BOX, Landscape, landscape_of
 from landscape.outcomes import Label, Outcome
 
+COUNTED = 2**22  # labels counted at a time, which are made wider for it
 NODES = {"exact": 401, "flow": 101}
 
 
@@ -72,12 +73,18 @@ def label_grid(chain: Chain | Landscape, axes: Mapping, architecture: str | Arch
     landscape = landscape_of(chain, architecture)
     chosen_method(landscape, "exact")
     nodes, fixed = grid(landscape, axes, fixed)
+    return exact_labels(landscape, nodes, fixed), nodes
+
+
+def exact_labels(landscape: Landscape, nodes: Mapping[str, np.ndarray], fixed: Mapping[str, float]) -> np.ndarray:
+    """Labels on a grid that has been checked; int8, one dimension per node axis."""
     model = landscape.architecture
     if set(nodes) | set(fixed) == set(model.parameters):
         every = {name: nodes[name] if name in nodes else np.array([fixed[name]]) for name in model.coordinates}
-        return model.label_grid(landscape.chain, every).reshape([len(values) for values in nodes.values()]), nodes
-    labels = model.limit(landscape.chain, grid_points(landscape, nodes, fixed))
-    return labels.reshape([len(values) for values in nodes.values()]), nodes
+        labels = model.label_grid(landscape.chain, every)
+    else:
+        labels = model.limit(landscape.chain, grid_points(landscape, nodes, fixed))
+    return labels.reshape([len(values) for values in nodes.values()])
 
 
 def basin_map(
@@ -258,8 +265,11 @@ def _codes(labels) -> np.ndarray:
 
 def count_labels(labels: np.ndarray) -> dict[str, int]:
     """Number of cells of each label, zeros too, by word."""
-    found = np.bincount(np.asarray(labels).ravel().astype(np.int64) + 1, minlength=len(Label))
-    return {label.word: int(found[label.value + 1]) for label in Label}
+    codes = np.ascontiguousarray(labels, dtype=np.int8).reshape(-1).view(np.uint8)
+    found = np.zeros(256, dtype=np.int64)
+    for start in range(0, codes.size, COUNTED):
+        found += np.bincount(codes[start:start + COUNTED], minlength=256)
+    return {label.word: int(found[label.value % 256]) for label in Label}
 
 
 def fractions(labels) -> dict[str, float]:

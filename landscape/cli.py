@@ -167,6 +167,14 @@ def basins(
         raise click.UsageError(f"Invalid value for '--plot': a map is drawn over two gridded coordinates, not {gridded}.")
     options = {"t_max": t_max, "rtol": rtol, "tolerance": tolerance, "max_steps": max_steps}
     began = time.perf_counter()
+    if method == "exact" and out and out.lower().endswith(".zarr") and not (plot or against_exact):
+        from landscape.large_maps import stream_map
+
+        with progress_bar("labelling") as progress:
+            counts = stream_map(found, out, fixed=fixed, progress=progress, **axes)
+        nodes, _ = maps.grid(found, axes, fixed)
+        _report_map(found, counts, [len(values) for values in nodes.values()], time.perf_counter() - began, [out], as_json)
+        return
     if method == "exact":
         # without xarray, which takes longer to import than the map takes to compute
         axes, fixed = maps.grid(found, axes, fixed)
@@ -176,13 +184,8 @@ def basins(
         with progress_bar("following") as progress:
             made = maps.basin_map(found, method=method, fixed=fixed, coarse=coarse, options=options, progress=progress, **axes)
         labels, nodes = made["label"].values, {name: made[name].values for name in made["label"].dims}
-    data = {
-        "fractions": maps.fractions(labels), "counts": maps.count_labels(labels), "shape": list(labels.shape),
-        "seconds": time.perf_counter() - began,
-    }
-    if against_exact:
-        exact = maps.label_grid(found, nodes, fixed=fixed)[0]
-        data |= maps.compare(exact, labels)
+    seconds = time.perf_counter() - began
+    agreement = maps.compare(maps.label_grid(found, nodes, fixed=fixed)[0], labels) if against_exact else {}
     files = [str(path) for path in (out, plot) if path]
     if out:
         maps.write(maps.as_dataset(labels, nodes, found, fixed) if made is None else made, out)
@@ -190,15 +193,23 @@ def basins(
         from landscape import gallery
 
         gallery.draw_map(found, labels, nodes, plot, made)
+    _report_map(found, maps.count_labels(labels), labels.shape, seconds, files, as_json, agreement)
+
+
+def _report_map(landscape, counts, shape, seconds, files, as_json, agreement=None):
+    """Print what a map holds."""
+    total = max(1, math.prod(shape))
+    shares = {word: count / total for word, count in counts.items()}
     if as_json:
-        click.echo(strict_json(data | {"files": files}))
+        data = {"fractions": shares, "counts": counts, "shape": list(shape), "seconds": seconds, **(agreement or {}), "files": files}
+        click.echo(strict_json(data))
         return
-    click.echo(f"{' x '.join(map(str, labels.shape))} starts, {found.title}, {data['seconds']:.2f} s")
-    for word, share in data["fractions"].items():
-        if data["counts"][word]:
-            click.echo(f"  {word:<10} {share:.6f}  ({data['counts'][word]} starts)")
-    if against_exact:
-        click.echo(f"  {data['agreement']:.6f} of the starts have the exact label")
+    click.echo(f"{' x '.join(map(str, shape))} starts, {landscape.title}, {seconds:.2f} s")
+    for word, share in shares.items():
+        if counts[word]:
+            click.echo(f"  {word:<10} {share:.6f}  ({counts[word]} starts)")
+    if agreement:
+        click.echo(f"  {agreement['agreement']:.6f} of the starts have the exact label")
     for path in files:
         click.echo(f"written {path}")
 

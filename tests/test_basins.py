@@ -91,6 +91,40 @@ def test_a_map_survives_zarr(tmp_path):
     xarray.testing.assert_equal(xarray.open_zarr(tmp_path / "map.zarr", consolidated=False).load(), made)
 
 
+@pytest.mark.parametrize(("chain", "architecture", "axes", "fixed"), [
+    (BinaryChain(0.5, 0.8), "canonical", {"e": (-2, 2, 57), "w": (-2, 2, 41)}, None), (SymmetricChain(5, 0.9), "canonical", {"e": (-2, 2, 30), "w": (-4, 1, 17)}, None),
+    (BinaryChain(0.2, 0.3), "attention", {"a": (-1, 1, 9), "e": (-2, 2, 14), "w": (-2, 2, 21)}, None), (BinaryChain(0.2, 0.3), "attention", {"e": (-2, 2, 14), "w": (-2, 2, 21)}, {"a": 0.1}),
+])
+@pytest.mark.parametrize("cells", [1, 100, 2**26])
+def test_a_map_that_is_streamed_is_the_map(tmp_path, chain, architecture, axes, fixed, cells):
+    pytest.importorskip("zarr")
+    told = []
+    counts = landscape.stream_map(chain, tmp_path / "map.zarr", architecture, fixed=fixed, cells=cells, progress=lambda *at: told.append(at), **axes)
+    whole = landscape.basin_map(chain, architecture, fixed=fixed, **axes)
+    xarray.testing.assert_identical(xarray.open_zarr(tmp_path / "map.zarr", consolidated=False, chunks=None).load(), _as_stored(whole, tmp_path))
+    assert counts == basins.count_labels(whole["label"].values) and told[-1] == (whole["label"].size,) * 2
+
+
+def _as_stored(made, folder):
+    """A map as it comes back from Zarr, where it was written at once."""
+    basins.write(made, folder / "whole.zarr")
+    return xarray.open_zarr(folder / "whole.zarr", consolidated=False, chunks=None).load()
+
+
+def test_streaming_needs_an_exact_rule_and_a_zarr_name(tmp_path):
+    pytest.importorskip("zarr")
+    with pytest.raises(ParameterError, match="method"):
+        landscape.stream_map(BinaryChain(0.5, 0.8), tmp_path / "m.zarr", "transverse", e=(-1, 1, 5), w=(-1, 1, 5))
+    with pytest.raises(ParameterError, match="zarr"):
+        landscape.stream_map(BinaryChain(0.5, 0.8), tmp_path / "m.nc", e=(-1, 1, 5), w=(-1, 1, 5))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_labels_are_counted_however_many_there_are():
+    codes = np.random.default_rng(0).integers(-1, 5, size=(2**22 + 5,)).astype(np.int8)
+    assert list(basins.count_labels(codes).values()) == [int((codes == label.value).sum()) for label in Label]
+
+
 def test_a_failed_write_leaves_the_old_file(tmp_path):
     from landscape.files import replacing, write_text
 
