@@ -11,7 +11,7 @@ import click
 from landscape.command import COUNT, NUMBER, run_command, strict_json
 from landscape.options import (
     chain_options, check_suffix, flow_options, grid_options, json_option, landscape_options, make_chain, make_grid, make_landscape,
-    make_starts, method_option, progress_bar, read_state, start_options,
+    make_starts, method_option, progress_bar, read_state, scheduler_option, start_options, workers,
 )
 from landscape.parameters import ParameterError
 
@@ -148,10 +148,11 @@ def classify(p, q, states, architecture, speeds, method, at, points_file, fix, a
 @click.option("--compare", "against_exact", is_flag=True, help="By flow: say how the map agrees with the exact one.")
 @click.option("--out", type=click.Path(dir_okay=True), help="Write the map to FILE.nc or FILE.zarr.")
 @click.option("--plot", type=click.Path(dir_okay=False), help="Draw the map into FILE.png, .svg or .pdf.")
+@scheduler_option
 @json_option
 def basins(
     p, q, states, architecture, speeds, method, e_axis, w_axis, a_axis, grid, fix, t_max, rtol, tolerance, max_steps, coarse,
-    against_exact, out, plot, as_json,
+    against_exact, out, plot, address, as_json,
 ):
     """Map the limit of every start on a grid."""
     from landscape import basins as maps
@@ -162,6 +163,8 @@ def basins(
     found = make_landscape(p, q, states, architecture, speeds)
     axes, fixed = make_grid(found, {"e": e_axis, "w": w_axis, "a": a_axis}, grid, fix)
     method = chosen_method(found, method)
+    if address and method == "exact":
+        raise click.UsageError("Invalid value for '--scheduler': the exact method needs none; it goes with --method flow.")
     gridded = len({*axes, *(name for name in found.needed((*axes, *fixed)) if name not in fixed)})
     if plot and gridded != 2:
         raise click.UsageError(f"Invalid value for '--plot': a map is drawn over two gridded coordinates, not {gridded}.")
@@ -181,7 +184,8 @@ def basins(
         labels, nodes = maps.label_grid(found, axes, fixed=fixed)
         made = None
     else:
-        with progress_bar("following") as progress:
+        with workers(address) as executor, progress_bar("following") as progress:
+            options["executor"] = executor
             made = maps.basin_map(found, method=method, fixed=fixed, coarse=coarse, options=options, progress=progress, **axes)
         labels, nodes = made["label"].values, {name: made[name].values for name in made["label"].dims}
     seconds = time.perf_counter() - began

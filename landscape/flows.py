@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from landscape.parameters import ParameterError
 from landscape.trajectories import Trajectory
 
 CHUNK = 256  # starts that a thread takes at a time
+PART = 4096  # starts that an executor gets at a time
 
 
 @functools.lru_cache(maxsize=256)
@@ -82,6 +83,7 @@ def _share(take: Callable, chunks: range, total: int, progress: Callable | None)
 def flow(
     chain, points, architecture="canonical", *, t_max: float | None = None, rtol: float = 1e-8, atol: float | None = None,
     tolerance: float = 1e-9, radius: float = 1e8, max_steps: int = 100_000, progress: Callable | None = None,
+    executor: Executor | None = None,
 ) -> Ends:
     """Follow the gradient flow of many starts to their ends, on all cores.
 
@@ -108,11 +110,13 @@ def flow(
     max_steps : int
     progress : callable, optional
         Called with the numbers of starts done and of all starts, from time to time.
+    executor : concurrent.futures.Executor, optional
+        Where parts of the starts are followed instead of in the threads of this process; see `landscape.executors`.
 
     Returns
     -------
     Ends
-        The same for any number of threads.
+        The same for any number of threads, and on any executor.
 
     Raises
     ------
@@ -123,6 +127,8 @@ def flow(
     landscape = landscape_of(chain, architecture)
     starts = landscape.points("flow", points)
     settings = _settings("flow", t_max, rtol, atol, tolerance, radius, max_steps)
+    if executor is not None and len(starts):
+        return _elsewhere(executor, landscape, starts, progress, (t_max, rtol, atol, tolerance, radius, max_steps))
     surfaces, model = as_model(landscape)
     ends, numbers = np.empty_like(starts), np.empty((len(starts), NUMBERS))
     inside = _inside(landscape, starts) / landscape.stretch
@@ -134,6 +140,26 @@ def flow(
 
     _share(take, range(0, len(starts), CHUNK), len(starts), progress)
     return _ends(landscape, starts, ends * landscape.stretch, numbers, settings.tolerance)
+
+
+def _elsewhere(executor: Executor, landscape: Landscape, starts: np.ndarray, progress: Callable | None, options: tuple) -> Ends:
+    """The ends of starts that an executor follows part by part."""
+    from landscape.executors import done
+
+    parts, reached = np.split(starts, range(PART, len(starts), PART)), 0
+    found: dict[int, Ends] = {}
+    for number, ends in done(executor, _part, ((landscape, part, options) for part in parts)):
+        found[number] = ends
+        reached += len(ends.labels)
+        if progress is not None:
+            progress(reached, len(starts))
+    columns = {name: np.concatenate([vars(found[number])[name] for number in range(len(parts))]) for name in vars(found[0])}
+    return Ends(**columns)
+
+
+def _part(landscape: Landscape, starts: np.ndarray, options: tuple) -> Ends:
+    t_max, rtol, atol, tolerance, radius, max_steps = options
+    return flow(landscape, starts, t_max=t_max, rtol=rtol, atol=atol, tolerance=tolerance, radius=radius, max_steps=max_steps)
 
 
 def trajectory(

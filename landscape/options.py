@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import click
@@ -230,6 +230,28 @@ def check_suffix(option: str, path: str | None, allowed: tuple[str, ...]) -> Non
     """Refuse a file name whose suffix does not name a format that can be written."""
     if path and Path(path).suffix.lower() not in allowed:
         raise click.UsageError(f"Invalid value for '--{option}': {path!r} must end in {' or '.join(allowed)}.")
+
+
+def scheduler_option(command):
+    """--scheduler."""
+    return click.option(
+        "--scheduler", "address", metavar="ADDRESS", help="Work on the workers of a Dask scheduler, such as tcp://host:8786."
+    )(command)
+
+
+@contextmanager
+def workers(address: str | None):
+    """The executor of --scheduler; None without it."""
+    from landscape.executors import scheduler
+
+    with ExitStack() as stack:
+        try:
+            executor = stack.enter_context(scheduler(address)) if address else None
+        except ImportError:
+            raise click.UsageError("Invalid value for '--scheduler': needs dask, which the extra 'scale' installs.") from None
+        except (OSError, ValueError) as error:
+            raise click.UsageError(f"Invalid value for '--scheduler': nothing answers at {address!r}: {error}") from None
+        yield executor
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import click
 
 from landscape.command import COUNT, run_command, strict_json
 from landscape.files import write_text
+from landscape.options import scheduler_option, workers
 from validation import experiments, records, report
 from validation.experiments.base import Outcome, conduct
 
@@ -36,8 +37,9 @@ def list_experiments(as_json):
 @click.option("--seed", type=COUNT, default=0, show_default=True, help="Decides all weights and data.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder; run again on it to resume: arms on record are not trained again, one that was cut off is.")
 @click.option("--publish", is_flag=True, help="Also write what is committed: figures/NAME.* and validation/results/NAME.json.")
+@scheduler_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
-def run(name, quick, runs, seed, out, publish, as_json):
+def run(name, quick, runs, seed, out, publish, address, as_json):
     """Run one experiment: the prediction first, then the trainings, then the verdict."""
     if name not in experiments.names():
         raise click.UsageError(f"Invalid value for 'NAME': {name!r} is not one of {', '.join(experiments.names())}.")
@@ -53,7 +55,8 @@ def run(name, quick, runs, seed, out, publish, as_json):
         for label in ("prediction", "horizon", "success", "tolerance"):
             click.echo(f"{label:<11} {getattr(experiment, label)}")
         click.echo()
-    outcome = conduct(experiment, quick=quick, seed=seed, folder=folder, runs=runs)
+    with workers(address) as executor:
+        outcome = conduct(experiment, quick=quick, seed=seed, folder=folder, runs=runs, executor=executor)
     drawn = experiment.draw(outcome, folder)
     files = [str(path) for path in (*drawn, recorded(outcome, folder), *(published(outcome, drawn) if publish else []))]
     click.echo(strict_json(as_data(outcome, files)) if as_json else table(outcome, files))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import math
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +16,7 @@ import numpy as np
 import landscape
 from landscape import plots
 from landscape.chains import Chain
+from landscape.executors import done
 from landscape.outcomes import Label
 from landscape.projection import project
 from validation import data, measures, records
@@ -21,6 +24,9 @@ from validation.experiments.verdicts import Finding, Verdict, judge, real_limit
 from validation.starts import Start
 from validation.training import Optimiser, Schedule, train
 from validation.transformer import TransformerConfig, stack
+
+
+TOGETHER = 4  # runs that a worker trains as one ensemble
 
 
 def canonical_labels(arm: Arm, results: list[dict]) -> dict[str, list[str]]:
@@ -219,6 +225,18 @@ def _train_together(arm: Arm, indices: list[int], seed: int) -> list[dict]:
     ]
 
 
+def _train_on(executor: Executor, arms: list[Arm], runs: int, seed: int, folder: Path) -> None:
+    """Train what is not on record in parts of a few runs, on whatever workers there are."""
+    parts = []
+    for arm in arms:
+        missing = [index for index in range(runs) if records.load(folder, arm.settings(seed, index)) is None]
+        parts += [(dataclasses.replace(arm, predict=None), missing[first:first + TOGETHER], seed) for first in range(0, len(missing), TOGETHER)]
+    for number, results in done(executor, _train_together, parts):
+        arm, indices, _ = parts[number]
+        for index, result in zip(indices, results):
+            records.save(folder, arm.settings(seed, index), result)
+
+
 def save_figure(figure, folder: Path, name: str) -> list[Path]:
     """Write a figure as PNG and as PDF."""
     paths = [folder / f"{name}.{suffix}" for suffix in ("png", "pdf")]
@@ -227,9 +245,13 @@ def save_figure(figure, folder: Path, name: str) -> list[Path]:
     return paths
 
 
-def conduct(experiment: Experiment, *, quick: bool, seed: int, folder: Path, runs: int | None = None) -> Outcome:
-    """Train what is not on record, judge every arm."""
+def conduct(
+    experiment: Experiment, *, quick: bool, seed: int, folder: Path, runs: int | None = None, executor: Executor | None = None,
+) -> Outcome:
+    """Train what is not on record, judge every arm. With an executor, runs are trained there and recorded as they come back."""
     count = experiment.runs(quick) if runs is None else runs
     arms = experiment.arms(quick)
+    if executor is not None:
+        _train_on(executor, arms, count, seed, folder)
     results = {arm.name: run_arm(arm, count, seed, folder) for arm in arms}
     return Outcome(experiment, arms, results, [judge(arm, results[arm.name]) for arm in arms])
