@@ -14,10 +14,9 @@ import numpy as np
 from landscape import parameters
 from landscape.architectures import Architecture, find
 from landscape.chains import Chain
-from landscape.critical import chosen_method
+from landscape.critical import chosen_method, labels_of
 from landscape.files import replacing
 from landscape.flow_maps import FlowMap, flow_map, grid_points
-from landscape.flows import flow
 from landscape.landscapes import BOX, Landscape, landscape_of
 from landscape.outcomes import Label, Outcome
 
@@ -190,9 +189,7 @@ def label_starts(
         raise parameters.ParameterError("starts", "label_starts", f"a Dataset that holds {wanted}", list(starts.variables))
     columns = xarray.broadcast(*(starts[name] for name in given))
     points = landscape.place({name: np.asarray(column, dtype=np.float64).ravel() for name, column in zip(given, columns)})
-    exact = chosen_method(landscape, method) == "exact"
-    labels = landscape.architecture.limit(landscape.chain, points) if exact else flow(landscape, points).labels
-    labels = labels.reshape(columns[0].shape)
+    labels = labels_of(landscape, points, method).reshape(columns[0].shape)
     return starts.assign(label=(columns[0].dims, labels, _flags()))
 
 

@@ -121,11 +121,8 @@ def classify(
         What does not exist or is not finite at a start is None.
     """
     landscape = landscape_of(chain, architecture)
-    if chosen_method(landscape, method) == "exact":
-        labels = landscape.architecture.limit(landscape.chain, landscape.points("classify", points))
-    else:
-        labels = flow(landscape, points, **options).labels
     points = landscape.points("classify", points)
+    labels = labels_of(landscape, points, method, **options)
     finite = np.isfinite(points).all(axis=1)
     safe = np.where(finite[:, None], points, 1.0)
     columns = {"kappa": landscape.gap(safe), "loss": landscape.loss(safe)}
@@ -147,6 +144,13 @@ def classify(
         )
         for i in range(len(points))
     ]
+
+
+def labels_of(landscape: Landscape, points: np.ndarray, method: str | None = None, **options) -> np.ndarray:
+    """Codes of the limits of points of shape (n, d), by the method asked for or the exact one where there is one; int8, shape (n,)."""
+    if chosen_method(landscape, method) == "exact":
+        return landscape.architecture.limit(landscape.chain, points)
+    return flow(landscape, points, **options).labels
 
 
 def chosen_method(landscape: Landscape, method: str | None) -> str:
