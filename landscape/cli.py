@@ -11,9 +11,10 @@ import click
 from landscape.command import COUNT, NUMBER, run_command, strict_json
 from landscape.options import (
     chain_options, check_suffix, flow_options, grid_options, json_option, landscape_options, make_chain, make_grid, make_landscape,
-    make_starts, method_option, progress_bar, read_state, scheduler_option, start_options, workers,
+    make_starts, method_option, progress_bar, scheduler_option, start_options, workers,
 )
 from landscape.parameters import ParameterError
+from landscape.training_commands import diagnose, estimate, init
 
 
 def describe(chain) -> str:
@@ -60,36 +61,6 @@ def chain(p, q, states, as_json):
     click.echo(f"regime         {found.regime} the threshold {found.threshold:g}")
     for note in found.notes:
         click.echo(f"note           {note}")
-
-
-@cli.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False))
-@click.option("--level", type=NUMBER, default=0.95, show_default=True, help="Of the intervals.")
-@json_option
-def estimate(file, level, as_json):
-    """The chain of a sequence in a text FILE, with intervals, and whether the theory applies to it."""
-    from landscape import estimation
-
-    try:
-        found = estimation.estimate(estimation.read_sequences(file), level)
-    except ParameterError as error:
-        if error.parameter == "level":
-            raise
-        raise click.UsageError(f"Invalid value for 'FILE': {file} must be {error.requirement}.") from None
-    if as_json:
-        kind = {"kind": type(found.chain).__name__, **found.chain.describe()}
-        data = asdict(found) | {"chain": kind, "regime": found.chain.regime, "transitions": found.transitions.tolist()}
-        click.echo(strict_json(data))
-        return
-    click.echo(f"symbols        {', '.join(map(str, found.symbols))}")
-    for name, rate in found.rates.items():
-        click.echo(f"{name} = {rate.value:.6f}   [{rate.low:.6f}, {rate.high:.6f}] at level {found.level:g}, {rate.seen} of {rate.of} steps")
-    click.echo(f"regime         {found.chain.regime} the threshold {found.chain.threshold:g}")
-    for test in found.tests.values():
-        value = "too few transitions" if test.p_value is None else f"p-value {test.p_value:.3g}"
-        click.echo(f"test           {test.question}: {value}")
-    for warning in found.warnings:
-        click.echo(f"warning        {warning}")
 
 
 @cli.command()
@@ -287,33 +258,6 @@ def separatrix(p, q, states, architecture, speeds, out, reach, n, as_json):
 
 
 @cli.command()
-@click.argument("checkpoint", type=click.Path(exists=True, dir_okay=False))
-@chain_options
-@click.option("--names", "names_file", type=click.Path(exists=True, dir_okay=False), help="TOML file of the names of weights; by default those of validation/.")
-@click.option("--no-flow", is_flag=True, help="Leave out the flow of `transverse`, whose integrator takes a minute to compile the first time.")
-@click.option("--seed", type=COUNT, default=0, show_default=True, help="Of the sequences on which models with attention are measured.")
-@json_option
-def diagnose(checkpoint, p, q, states, names_file, no_flow, seed, as_json):
-    """Say of a trained model whether it is at the unigram plateau, on its way or global.
-
-    CHECKPOINT holds a state dict: a file of torch.save (tensors alone, nothing in it is executed) or one that ends in .safetensors.
-    """
-    from landscape.diagnosis import diagnose as diagnosed
-    from landscape.weight_names import read_names
-
-    chain = make_chain(p, q, states)
-    names = None if names_file is None else read_names(names_file)
-    found = diagnosed(read_state(checkpoint), chain, names=names, flow=not no_flow, seed=seed)
-    if as_json:
-        click.echo(strict_json({"models": [asdict(each) for each in found]}))
-        return
-    for number, each in enumerate(found):
-        click.echo((f"model {number}: " if len(found) > 1 else "") + each.words)
-        for note in each.notes:
-            click.echo(f"note: {note}")
-
-
-@cli.command()
 @click.argument("names", nargs=-1)
 @click.option("--out", type=click.Path(file_okay=False), default="figures", show_default=True, help="Folder to write into.")
 @click.option("--list", "list_only", is_flag=True, help="Name the figures.")
@@ -332,6 +276,10 @@ def figures(names, out, list_only, as_json):
         data = {"files": [str(path) for name in names or gallery.FIGURES for path in gallery.draw(name, out)]}
         lines = [f"written {path}" for path in data["files"]]
     click.echo(strict_json(data) if as_json else "\n".join(lines))
+
+
+for command in (estimate, init, diagnose):
+    cli.add_command(command)
 
 
 def main(arguments=None) -> None:

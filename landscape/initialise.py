@@ -19,7 +19,7 @@ from landscape.outcomes import Label
 from landscape.parameters import ParameterError
 
 ANGLES = 2001
-SAFE_REGION = "w < 0 and e^2 > (s_e/s_w) (G(w) - G(w_0)), G(w) = w^2 - (2/c) log|w|, w_0 = -1/sqrt(c), c = {c:g}"
+SAFE_REGION = "{side}w < 0 and e^2 > (s_e/s_w) (G(w) - G(w_0)), G(w) = w^2 - (2/c) log|w|, w_0 = -1/sqrt(c), c = {c:g}"
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Recommendation:
 
 
 def recommend(
-    chain: Chain, architecture: str | Architecture = "canonical", *, norm: float | None = None, positions: int = 64
+    chain: Chain, architecture: str | Architecture = "canonical", *, norm: float | None = None, positions: int = 64, flow: bool = True
 ) -> Recommendation:
     """The start of a given norm that is farthest from all that is not global.
 
@@ -100,6 +100,8 @@ def recommend(
         √(e² + w²) of the start; by default that of the start that needs no data: √2 for two symbols, √S for S.
     positions : int
         N, how many positions the model has: with a vector each, they move 1/N as fast.
+    flow : bool
+        Whether to ask `transverse` too; its integrator takes a minute to compile the first time.
 
     Returns
     -------
@@ -128,6 +130,7 @@ def recommend(
     model = find_architecture(architecture)
     positions = parameters.count("recommend", "positions", positions, 1)
     scale = _default_scale(chain)
+    positions = positions if flow else 0
     default = _described(chain, model, (scale, -scale), positions, None)
     if norm is None:
         norm = scale * math.sqrt(2.0)
@@ -216,10 +219,10 @@ def _is_confirmed(chain: Chain, point: tuple[float, float], positions: int) -> b
 
 
 def _by_flow(chain: Chain, point: tuple[float, float], positions: int) -> dict[str, str]:
-    """What `transverse` says of a point of the slice, with positions at either speed; nothing for more than two symbols."""
+    """What `transverse` says of a point of the slice, with positions at either speed; nothing for more than two symbols, or no positions."""
     from landscape.flows import flow
 
-    if not isinstance(chain, BinaryChain):
+    if not isinstance(chain, BinaryChain) or not positions:
         return {}
     model = find_architecture("transverse")
     paces = {"transverse": 1.0, f"transverse with {positions} positions": 1.0 / positions}
@@ -229,7 +232,8 @@ def _by_flow(chain: Chain, point: tuple[float, float], positions: int) -> dict[s
 def _labels(chain: Chain, point: tuple[float, float], positions: int) -> dict[str, str]:
     """What every architecture says of a point of the slice."""
     e, w = point
-    starts = {"canonical": (e, w), "untied": (e, e, w)} | ({"attention": (e, w, 0.0)} if isinstance(chain, BinaryChain) else {})
+    attended = {"attention": (e, w, 0.0)} if isinstance(chain, BinaryChain) else {}
+    starts = {"canonical": (e, w), **attended, "untied": (e, e, w)}
     found = {name: Label(int(find_architecture(name).limit(chain, start)[0])).word for name, start in starts.items()}
     return found | _by_flow(chain, point, positions)
 
@@ -255,7 +259,7 @@ def _described(
     return Recommendation(
         chain, model.name, _placed(chain, model, point), (e, w), math.hypot(e, w), float(margin) if math.isfinite(margin) else None,
         float(away) if math.isfinite(away) else None, _speed_ratio(chain, e, w, c), _labels(chain, point, positions), default,
-        SAFE_REGION.format(c=c), 1 if isinstance(chain, BinaryChain) else chain.states - 1,
+        SAFE_REGION.format(c=c, side="" if c == canonical.constants(chain, -1)[1] else "e > 0, "), 1 if isinstance(chain, BinaryChain) else chain.states - 1,
     )
 
 

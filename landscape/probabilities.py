@@ -77,6 +77,7 @@ def start_probabilities(
     """
     landscape = landscape_of(chain, architecture)
     spread = _spread("start_probabilities", std)
+    samples = parameters.count("start_probabilities", "samples", samples, 1)
     centre = np.zeros(len(landscape.parameters)) if mean is None else landscape.points("start_probabilities", [mean])[0]
     if not np.isfinite(centre).all():
         raise ParameterError("mean", "start_probabilities", "finite numbers", mean)
@@ -86,7 +87,7 @@ def start_probabilities(
         rows = [_by_quadrature(model, landscape.chain, centre, float(one)) for one in spread.flat]
         values = {word: np.array([row[word] for row in rows]).reshape(spread.shape) for word in rows[0]} if rows else {}
         return StartProbabilities(spread, values, {word: np.zeros(spread.shape) for word in values}, "quadrature")
-    return _by_sample(landscape, centre, spread, parameters.count("start_probabilities", "samples", samples, 1), seed)
+    return _by_sample(landscape, centre, spread, samples, seed)
 
 
 def p_global(chain: Chain | Landscape, std, architecture: str | Architecture = "canonical", **options):
@@ -100,7 +101,8 @@ def p_global(chain: Chain | Landscape, std, architecture: str | Architecture = "
     Returns
     -------
     float, or ndarray of the shape of `std`
-        Below the threshold it is near 1 and `p_local` is the small side; each is computed itself.
+        Below the threshold it is near 1 and `p_local` is the small side; each is computed itself. 0 where it is below the
+        smallest float.
 
     Examples
     --------
