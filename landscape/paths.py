@@ -12,6 +12,7 @@ import os
 import numpy as np
 
 from landscape import parameters
+from landscape.chains import BinaryChain
 from landscape.files import replacing
 from landscape.parameters import ParameterError
 from landscape.projection import Projection, numbers, project
@@ -25,6 +26,38 @@ MEANINGS = {
     "a": "strength of attention, were it linear", "b": "bias of the logit of 1 against 0", "u": "length of the embedding across alpha",
     "head": "what reads the logit, along alpha", "residual": "share of the norm of all weights that is off the manifold", "alpha": "signs of the direction",
 }
+
+
+def predicted_way(chain: BinaryChain, record, member: int = 0) -> np.ndarray:
+    """Where gradient flow goes from the first record of a path: the flow of `transverse`, in which a position moves 1/N as fast.
+
+    Parameters
+    ----------
+    chain : BinaryChain
+    record : xarray.Dataset
+        Of a model in which one vector embeds the symbols.
+    member : int
+
+    Returns
+    -------
+    ndarray, shape (k, 2)
+        (e, w) along the way, from the start to the limit, with w as recorded.
+
+    Raises
+    ------
+    ParameterError
+        If the record lacks coordinates of `transverse`, or has an embedding of rows, which move in another metric.
+    """
+    from landscape.architectures import architecture
+    from landscape.flows import trajectory
+
+    model = architecture("transverse")
+    if record.attrs.get("rows") != 1 or any(name not in record for name in model.parameters):
+        raise ParameterError("record", "predicted_way", "of a model in which one vector embeds the symbols", sorted(map(str, record.variables)))
+    start = [float(record[name].values[0, member]) for name in model.parameters]
+    along = trajectory(model.on(chain, {"c": 1.0 / record.attrs["positions"]}), start).sample()[1]
+    first, second = (along[:, model.parameters.index(name)] for name in ("w1", "w2"))
+    return np.stack([along[:, 0], np.sign(second) * np.sqrt(np.abs(first * second)) / 2.0], axis=1)
 
 
 class PathRecorder:

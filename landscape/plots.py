@@ -210,19 +210,21 @@ def legend(figure, portraits, columns: int = 4) -> None:
 
 @dataclass(frozen=True)
 class Route:
-    """The path of a training run: steps, e, w and losses, each of shape (k,)."""
+    """The path of a training run: steps, e, w and losses, each of shape (k,), and the predicted way, (e, w) of shape (m, 2)."""
 
     steps: np.ndarray
     e: np.ndarray
     w: np.ndarray
     losses: np.ndarray
+    predicted: np.ndarray | None = None
 
 
+_RING = {"marker": "o", "markerfacecolor": "none", "markersize": 13}
 ROUTES = ("black", "#7b3f72", "#00664f", "#8c5a00", "#b03060", "#3b4cc0")
 
 
 def routes(axis, found: list[Route]) -> None:
-    """Paths of trainings over a basin map; a dot marks the start, a star the end."""
+    """Paths of trainings over a basin map; a dot marks the start, a star the end, a ring the predicted end."""
     from matplotlib.lines import Line2D
 
     for number, route in enumerate(found):
@@ -230,8 +232,13 @@ def routes(axis, found: list[Route]) -> None:
         axis.plot(route.w, route.e, color=colour, linewidth=1.2, zorder=7)
         axis.plot(route.w[:1], route.e[:1], marker="o", color=colour, markersize=4.5, zorder=8)
         axis.plot(route.w[-1:], route.e[-1:], marker="*", color=colour, markersize=9, zorder=8)
+        if route.predicted is not None:
+            axis.plot(route.predicted[:, 1], route.predicted[:, 0], color=colour, linewidth=1.4, linestyle=(0, (1, 1.5)), zorder=7)
+            axis.plot(*route.predicted[-1:, ::-1].T, color=colour, zorder=9, **_RING)
     marks = {"path": {}, "start": {"marker": "o", "linestyle": "none", "markersize": 4.5}, "end": {"marker": "*", "linestyle": "none", "markersize": 9}}
-    axis.legend(handles=[Line2D([], [], color=ROUTES[0], label=name, **mark) for name, mark in marks.items()], loc="upper left", fontsize=8)
+    if any(route.predicted is not None for route in found):
+        marks |= {"predicted way": {"linestyle": (0, (1, 1.5))}, "predicted end": {"linestyle": "none", **_RING}}
+    axis.legend(handles=[Line2D([], [], color=ROUTES[0], label=name, **mark) for name, mark in marks.items()], loc="best", fontsize=8)
 
 
 def route_losses(axis, found: list[Route], unigram: float, bigram: float) -> None:

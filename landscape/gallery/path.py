@@ -9,17 +9,21 @@ import numpy as np
 from landscape import plots
 from landscape.architectures import architecture as find
 from landscape.basins import basin_map, label_grid
-from landscape.chains import Chain
+from landscape.chains import BinaryChain, Chain
 from landscape.gallery.general import label_map
 from landscape.gallery.portrait import dress
 from landscape.parameters import ParameterError
+from landscape.paths import predicted_way
 
 NODES = {"canonical": 401, "flow": 81}
 COARSE, STEPS = 4, 5000  # flows that take more steps are undecided
 
 
-def draw_path(chain: Chain, path, file: str | os.PathLike, *, architecture: str = "canonical") -> None:
+def draw_path(chain: Chain, path, file: str | os.PathLike, *, architecture: str = "canonical", way: bool = True) -> None:
     """Draw where a training run went on the basin map, and its loss.
+
+    Of a model in which one vector embeds two symbols, the way is dotted that gradient flow takes from the first record
+    (`landscape.paths.predicted_way`): the prediction. It does not keep to the slice of the map, as positions hardly move.
 
     Parameters
     ----------
@@ -32,6 +36,8 @@ def draw_path(chain: Chain, path, file: str | os.PathLike, *, architecture: str 
         Whose basins are shaded. Those of the last two are mapped by flow over the canonical slice, in which a position moves
         1/N times as fast as the embedding, and u is that of the first record: what plain training obeys when p + q > 1. They are
         for models in which one vector embeds the symbols; the map takes some ten seconds.
+    way : bool
+        Whether to draw the prediction; its integrator takes a minute to compile the first time.
 
     Raises
     ------
@@ -47,8 +53,13 @@ def draw_path(chain: Chain, path, file: str | os.PathLike, *, architecture: str 
     if architecture != "canonical" and record.attrs.get("rows") != 1:
         wanted = "'canonical', as the embedding of this model is of rows, which move in another metric"
         raise ParameterError("architecture", "draw_path", wanted, architecture)
+    predicted = way and isinstance(chain, BinaryChain) and record.attrs.get("rows") == 1
     routes = [
-        plots.Route(record["step"].values, *(record[name].values[:, k] for name in ("e", "w", "loss"))) for k in range(record.sizes["model"])
+        plots.Route(
+            record["step"].values, *(record[name].values[:, k] for name in ("e", "w", "loss")),
+            predicted_way(chain, record, k) if predicted and np.isfinite(record["e"].values[0, k]) else None,
+        )
+        for k in range(record.sizes["model"])
     ]
     spans = {name: _span(np.concatenate([getattr(route, name) for route in routes])) for name in ("e", "w")}
     figure, axes = plots.new_figure(1, 2, 9.6, 4.9, share_horizontal=False, share_vertical=False)
