@@ -83,3 +83,15 @@ def test_at_the_threshold_and_what_is_refused():
         start_probabilities(ABOVE, 1.0, mean=(np.nan, 0.0))
     with pytest.raises(ParameterError, match="'q'"):
         probability_map((0.1, 1.0, 3), (0.1, 0.9, 3))
+
+
+def test_the_figure_of_risk_draws_what_its_caption_says():
+    from landscape.gallery import risk
+
+    curves, around = risk.curves(), risk.around()
+    small = risk.SPREADS < 1.0
+    for values in curves.values():
+        assert (np.diff(values) >= 0.0).all() and values[-1] > 0.1
+    assert curves["p+q>1"][0] == pytest.approx(1.842e-190, rel=2e-4)
+    default, told = (np.stack([values for name, values in around.items() if ("(1, -1)" in name) is plain]) for plain in (True, False))
+    assert (told[:, small] <= default[:, small]).all() and "1.8e-190" in risk.CAPTIONS["risk_of_starts"]

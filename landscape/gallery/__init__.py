@@ -20,6 +20,7 @@ FIGURES = {
     "attention_origin": "attention_origin",
     "attention_landscape": "attention_landscape",
     "attention_separatrix": "attention_separatrix",
+    "risk_of_starts": "risk",
 }
 
 FORMATS = ("png", "pdf")
