@@ -42,6 +42,9 @@ class Recommendation:
         Clearance in (e, w): the distance to the nearest start that is not global. None at the threshold, where there is none.
     speed_ratio : float
         The start stays global while e moves less than so many times as fast as w (s_e/s_w); inf where speeds do not matter.
+    largest_rate : float or None
+        SGD at a larger rate overshoots where the start ends: 2 over the largest eigenvalue of the Hessian of `transverse` there,
+        positions moving 1/N as fast. None for three or more symbols, and without flows.
     labels : dict of str to str
         What the start's limit is, by architecture: by the exact rule, and by flow for `transverse`, which has the last word on
         real training with two symbols, with position vectors as fast as all else and N times as slow.
@@ -61,6 +64,7 @@ class Recommendation:
     margin: float | None
     distance: float | None
     speed_ratio: float
+    largest_rate: float | None
     labels: dict[str, str] = field(repr=False)
     default: Recommendation | None = field(repr=False)
     region: str = field(repr=False)
@@ -79,6 +83,8 @@ class Recommendation:
             told.append(f"It is {self.distance:.3g} away from the nearest start that is not global.")
         if math.isfinite(self.speed_ratio):
             told.append(f"It stays global while e moves less than {self.speed_ratio:.3g} times as fast as w.")
+        if self.largest_rate is not None:
+            told.append(f"SGD settles at its limit at rates below {self.largest_rate:.3g}.")
         others = [name for name, word in self.labels.items() if word != "global"]
         told.append(f"Not so in {', '.join(others)}." if others else f"It is global in {', '.join(self.labels)}.")
         return " ".join(told)
@@ -123,6 +129,8 @@ def recommend(
     >>> told = recommend(BinaryChain(0.5, 0.8))
     >>> [round(value, 2) for value in told.mean], round(told.distance, 2), told.default.mean
     ([0.82, -1.15], 0.82, (1.0, -1.0))
+    >>> round(told.largest_rate, 2)  # SGD at a higher rate does not settle where this start leads
+    0.87
     """
     if not isinstance(chain, (BinaryChain, SymmetricChain)):
         raise ParameterError("chain", "recommend", "a BinaryChain or a SymmetricChain", chain)
@@ -215,27 +223,35 @@ def _farthest(chain: Chain, norm: float, positions: int) -> tuple[float, float]:
 
 
 def _is_confirmed(chain: Chain, point: tuple[float, float], positions: int) -> bool:
-    return all(word == "global" for word in _by_flow(chain, point, positions).values())
+    return all(word == "global" for word in _by_flow(chain, point, positions)[0].values())
 
 
-def _by_flow(chain: Chain, point: tuple[float, float], positions: int) -> dict[str, str]:
-    """What `transverse` says of a point of the slice, with positions at either speed; nothing for more than two symbols, or no positions."""
+def _by_flow(chain: Chain, point: tuple[float, float], positions: int) -> tuple[dict[str, str], float | None]:
+    """What `transverse` says of a point of the slice, with positions at either speed, and the largest rate for the slower one.
+
+    Nothing for more than two symbols, or no positions.
+    """
     from landscape.flows import flow
 
     if not isinstance(chain, BinaryChain) or not positions:
-        return {}
-    model = find_architecture("transverse")
-    paces = {"transverse": 1.0, f"transverse with {positions} positions": 1.0 / positions}
-    return {name: flow(model.on(chain, {"c": pace}), [point]).words[0] for name, pace in paces.items()}
+        return {}, None
+    model, labels, rate = find_architecture("transverse"), {}, None
+    for name, pace in (("transverse", 1.0), (f"transverse with {positions} positions", 1.0 / positions)):
+        landscape = model.on(chain, {"c": pace})
+        found = flow(landscape, [point])
+        labels[name] = found.words[0]
+        stretch = np.broadcast_to(landscape.stretch, len(model.parameters))
+        steepest = float(np.linalg.eigvalsh(landscape.hessian(found.ends)[0] * np.outer(stretch, stretch))[-1])
+        rate = 2.0 / steepest if steepest > 0.0 else math.inf
+    return labels, rate
 
 
-def _labels(chain: Chain, point: tuple[float, float], positions: int) -> dict[str, str]:
-    """What every architecture says of a point of the slice."""
+def _exact_labels(chain: Chain, point: tuple[float, float]) -> dict[str, str]:
+    """What every architecture with an exact rule says of a point of the slice."""
     e, w = point
     attended = {"attention": (e, w, 0.0)} if isinstance(chain, BinaryChain) else {}
     starts = {"canonical": (e, w), **attended, "untied": (e, e, w)}
-    found = {name: Label(int(find_architecture(name).limit(chain, start)[0])).word for name, start in starts.items()}
-    return found | _by_flow(chain, point, positions)
+    return {name: Label(int(find_architecture(name).limit(chain, start)[0])).word for name, start in starts.items()}
 
 
 def _placed(chain: Chain, model: Architecture, point: tuple[float, float]) -> dict[str, float]:
@@ -255,10 +271,12 @@ def _described(
     canonical = find_architecture("canonical")
     e, w = point
     c = canonical.constants(chain, 1 if e > 0.0 else -1)[1]
+    by_flow, rate = _by_flow(chain, point, positions)
     margin, away = canonical.margin(chain, point)[0], clearance(chain, point)[0]
     return Recommendation(
         chain, model.name, _placed(chain, model, point), (e, w), math.hypot(e, w), float(margin) if math.isfinite(margin) else None,
-        float(away) if math.isfinite(away) else None, _speed_ratio(chain, e, w, c), _labels(chain, point, positions), default,
+        float(away) if math.isfinite(away) else None, _speed_ratio(chain, e, w, c), rate,
+        _exact_labels(chain, point) | by_flow, default,
         SAFE_REGION.format(c=c, side="" if c == canonical.constants(chain, -1)[1] else "e > 0, "), 1 if isinstance(chain, BinaryChain) else chain.states - 1,
     )
 

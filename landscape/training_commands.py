@@ -84,7 +84,7 @@ def _start(told, missed: float) -> dict:
     ratio = told.speed_ratio if math.isfinite(told.speed_ratio) else None
     return {
         "start": told.start, "mean": list(told.mean), "norm": told.norm, "margin": told.margin, "distance": told.distance,
-        "speed_ratio": ratio, "labels": told.labels, "p_not_global": missed,
+        "speed_ratio": ratio, "largest_rate": told.largest_rate, "labels": told.labels, "p_not_global": missed,
     }
 
 

@@ -71,6 +71,22 @@ def test_a_speed_ratio_is_where_the_limit_changes():
         assert landscape.flow(paced, [start]).words == [word]
 
 
+@pytest.mark.parametrize("chain", [BinaryChain(0.95, 0.6), BinaryChain(0.2, 0.3)], ids=repr)
+def test_gradient_descent_settles_below_the_largest_rate_and_not_above(chain):
+    told = recommend(chain, positions=16)
+    model = landscape.architecture("transverse").on(chain, {"c": 1 / 16})
+    end = landscape.flow(model, [told.mean]).ends[0]
+    lowest = model.loss([end])[0]
+    for factor, settles in ((0.9, True), (1.1, False)):
+        point = end + 1e-4 * np.array([1.0, 0.0, 0.5, -0.5, 0.0, 0.0])
+        before = model.loss([point])[0] - lowest
+        for _ in range(300):
+            point = point - factor * told.largest_rate * model.stretch**2 * model.gradient([point])[0]
+        after = model.loss([point])[0] - lowest
+        assert (after < 0.1 * before) if settles else (after > 3.0 * before)
+    assert recommend(SymmetricChain(5, 0.9)).largest_rate is None and recommend(chain, flow=False).largest_rate is None
+
+
 def test_starts_in_the_parameters_of_other_architectures_are_global_there():
     chain = BinaryChain(0.5, 0.8)
     for name in ("canonical", "attention", "untied", "reduced", "transverse"):

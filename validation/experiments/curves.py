@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ import numpy as np
 from landscape import plots
 from validation.experiments.base import Outcome, save_figure
 
+TITLE = 46  # characters of a title in a line
 COLOURS = {"global": "#0072b2", "local": "#d55e00", "between": "#999999", "diverged": "#000000"}
 
 
@@ -26,7 +29,7 @@ def draw_curves(outcome: Outcome, folder: Path, title: str, *, columns: int = 4)
             axis.axhline(loss, color="black", linewidth=1.1, linestyle=style)
         gap = arm.chain.unigram_loss - arm.chain.bigram_loss
         axis.set_ylim(arm.chain.bigram_loss - 0.35 * gap, arm.chain.unigram_loss + 0.6 * gap)
-        axis.set_title(f"{arm.name}\n{_told(results)}", fontsize=7.5)
+        axis.set_title(f"{_wrapped(arm.name)}\n{_told(results)}", fontsize=7.5)
         axis.tick_params(labelsize=7)
     for axis in axes.flat[len(outcome.arms) :]:
         axis.set_axis_off()
@@ -36,6 +39,12 @@ def draw_curves(outcome: Outcome, folder: Path, title: str, *, columns: int = 4)
         axis.set_xlabel("steps", fontsize=8)
     figure.suptitle(title + "\ndashed: unigram loss, dotted: bigram loss; blue: ends at the bigram, red: at the unigram loss, grey: between", fontsize=9)
     return save_figure(figure, folder, outcome.experiment.name)
+
+
+def _wrapped(name: str) -> str:
+    """The name of an arm in lines that do not break within brackets or around a sign of equality."""
+    kept = re.sub(r"\([^)]*\)|\w+ = \S+", lambda found: found[0].replace(" ", "\u00a0"), name)
+    return textwrap.fill(kept, TITLE)
 
 
 def _told(results: list[dict]) -> str:
